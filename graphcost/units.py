@@ -1,0 +1,173 @@
+"""Quantities with units: the only module that knows what giga means.
+
+Inside the package everything is in SI base units (bytes, seconds, FLOP/s);
+this module parses what people write and formats what people read.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from graphcost.errors import UsageError
+
+_DECIMAL = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15, "e": 1e18}
+_BINARY = {"ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30, "ti": 2.0**40}
+_QUANTITY = re.compile(r"^\s*([0-9][0-9_]*\.?[0-9]*(?:e[+-]?[0-9]+)?|\.[0-9]+)\s*(.*?)\s*$", re.I)
+
+US_PER_S = 1e6
+MS_PER_S = 1e3
+MIB = 2**20
+GIB = 2**30
+GIGA = 1e9
+TERA = 1e12
+
+
+def _split(text: str, expected: str) -> tuple[float, str]:
+    match = _QUANTITY.match(text)
+    if match is None:
+        raise UsageError(f"{text!r} is not a quantity; write it like {expected}")
+    return float(match[1].replace("_", "")), match[2]
+
+
+def _prefix(prefix: str, text: str, expected: str) -> float:
+    factor = _DECIMAL.get(prefix.lower(), _BINARY.get(prefix.lower()))
+    if factor is None:
+        raise UsageError(f"{text!r} has an unknown unit; write it like {expected}")
+    return factor
+
+
+def parse_bandwidth(text: str) -> float:
+    """``"25 Gb/s"`` or ``"3.125GB/s"`` -> bytes per second; b is bit, B is byte.
+
+    >>> parse_bandwidth("25Gb/s")
+    3125000000.0
+    >>> parse_bandwidth("900 GB/s")
+    900000000000.0
+    """
+    expected = "25Gb/s (bits) or 3.1GB/s (bytes)"
+    value, unit = _split(text, expected)
+    match = re.fullmatch(r"([kmgtpKMGTP]?i?)(bit|bits|b|B|bps|Bps|byte|bytes)(?:/s|ps)?", unit)
+    if match is None:
+        raise UsageError(f"{text!r} is not a bandwidth; write it like {expected}")
+    bits = match[2] in {"b", "bit", "bits", "bps"}
+    return _positive(value * _prefix(match[1], text, expected) / (8 if bits else 1), text)
+
+
+def parse_flops_per_s(text: str) -> float:
+    """``"312 TFLOP/s"`` -> FLOP per second.
+
+    >>> parse_flops_per_s("11TFLOP/s")
+    11000000000000.0
+    """
+    expected = "312TFLOP/s"
+    value, unit = _split(text, expected)
+    match = re.fullmatch(r"([kmgtpe]?)(?:flops?(?:/s|ps)?|ops?/s|flop/s)", unit, re.I)
+    if match is None:
+        raise UsageError(f"{text!r} is not a compute rate; write it like {expected}")
+    return _positive(value * _prefix(match[1], text, expected), text)
+
+
+def parse_bytes(text: str) -> float:
+    """``"80 GB"`` or ``"25MiB"`` -> bytes.
+
+    >>> parse_bytes("25MiB")
+    26214400.0
+    """
+    expected = "80GB or 25MiB"
+    value, unit = _split(text, expected)
+    match = re.fullmatch(r"([kmgtpKMGTP]?i?)(?:B|bytes?)?", unit)
+    if match is None:
+        raise UsageError(f"{text!r} is not a size in bytes; write it like {expected}")
+    return _positive(value * _prefix(match[1], text, expected), text)
+
+
+def parse_share(text: str) -> float:
+    """``"40%"`` or ``"0.4"`` -> 0.4.
+
+    >>> parse_share("40%")
+    0.4
+    """
+    raw = text.strip()
+    try:
+        value = float(raw[:-1]) / 100 if raw.endswith("%") else float(raw)
+    except ValueError:
+        raise UsageError(f"{text!r} is not a share; write it like 40% or 0.4") from None
+    if not 0 <= value <= 1:
+        raise UsageError(f"{text!r} is not a share; it must lie between 0% and 100%")
+    return value
+
+
+def _positive(value: float, text: str) -> float:
+    if not (value > 0 and math.isfinite(value)):
+        raise UsageError(f"{text!r} must be more than zero and finite")
+    return value
+
+
+def _scaled(value: float, unit: str, digits: int) -> str:
+    if value == 0:
+        return f"0 {unit}"
+    for prefix, factor in (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if abs(value) >= factor * (1 - 0.5 * 10.0**-digits):
+            return f"{value / factor:.{digits}g} {prefix}{unit}" if digits > 3 else _three(value / factor, f"{prefix}{unit}")
+    return _three(value, unit)
+
+
+def _three(value: float, unit: str) -> str:
+    """Three significant digits without exponent notation (values are below 1000)."""
+    magnitude = 0 if value == 0 else math.floor(math.log10(abs(value)))
+    decimals = max(0, 2 - magnitude)
+    text = f"{value:.{min(decimals, 3)}f}"
+    if unit[:1] not in "EPTGMk" and float(text).is_integer():
+        text = f"{float(text):.0f}"
+    return f"{text} {unit}"
+
+
+def format_bytes(value: float) -> str:
+    """Decimal bytes, three digits: ``102 MB``."""
+    return _scaled(value, "B", 3)
+
+
+def format_flops(value: float) -> str:
+    """``8.18 GFLOP``."""
+    return _scaled(value, "FLOP", 3)
+
+
+def format_macs(value: float) -> str:
+    """``4.09 GMAC``."""
+    return _scaled(value, "MAC", 3)
+
+
+def format_count(value: float) -> str:
+    """``25.6 M``."""
+    return _scaled(value, "", 3).strip()
+
+
+def format_bandwidth(value: float) -> str:
+    """Bytes per second: ``300 GB/s``."""
+    return _scaled(value, "B/s", 3)
+
+
+def format_bits(value: float) -> str:
+    """Bytes per second as a network rate in bits: ``25 Gb/s``."""
+    return _scaled(value * 8, "b/s", 3)
+
+
+def format_flops_per_s(value: float) -> str:
+    """``312 TFLOP/s``."""
+    return _scaled(value, "FLOP/s", 3)
+
+
+def format_seconds(value: float) -> str:
+    """``12.3 ms``; seconds, milliseconds or microseconds, three digits."""
+    if value == 0:
+        return "0 s"
+    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if abs(value) >= factor * 0.9995:
+            return f"{value / factor:,.0f} {unit}" if value / factor >= 999.5 else _three(value / factor, unit)
+    return _three(value / 1e-9, "ns")
+
+
+def format_share(value: float) -> str:
+    """``41.3 %``."""
+    return f"{value * 100:.1f} %"
