@@ -69,7 +69,8 @@ class Param:
     """A stored tensor that the model uses. Identity is ``name``: a tied weight is one Param.
 
     ``numel`` and ``stored_bytes`` may differ from ``spec`` where the file packs or
-    compresses (4-bit weights in bytes, sparse initializers).
+    compresses (4-bit weights in bytes, sparse initializers). ``sparse`` tables have their
+    gradients exchanged and applied by touched rows.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Param:
     stored_bytes: int
     kind: ParamKind = ParamKind.WEIGHT
     trainable: bool = True
+    sparse: bool = False
 
     @classmethod
     def dense(cls, name: str, spec: TensorSpec, kind: ParamKind = ParamKind.WEIGHT, trainable: bool = True) -> Param:
@@ -206,7 +208,8 @@ class Model:
     are value names. ``batch`` is None where the model has no batch dimension that
     anyone could tell. ``folded`` counts operators that only see constants and run
     once, not every step; ``notes`` are what a reader must know (dead operators,
-    missing external data, assumptions).
+    missing external data, assumptions). ``untaken_params`` belong to branches that are
+    stored with the model but not run.
     """
 
     name: str
@@ -220,3 +223,4 @@ class Model:
     bindings: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     folded: int = 0
+    untaken_params: tuple[Param, ...] = ()

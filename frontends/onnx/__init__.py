@@ -1,0 +1,144 @@
+"""ONNX files, any opset; weights inside, outside or absent: they are never read.
+
+``load_onnx`` binds every open size, walks the graph once, and hands over a ``Model``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphcost.errors import GraphcostError, UsageError
+from graphcost.frontends.options import LoadOptions
+from graphcost.ir import Model, OpNode, Param
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from graphcost.frontends.onnx.bindings import Bound
+    from graphcost.frontends.onnx.interpreter import CostOf, Interpreter
+    from graphcost.frontends.onnx.tensors import ExternalFiles
+
+
+def load_onnx(source: Path | ModelProto, options: LoadOptions, cost_of: CostOf) -> Model:
+    """Read an ONNX file (or message) with all sizes bound by ``options``.
+
+    ``cost_of`` weighs a list of operators (matmul FLOPs, other work): it chooses the
+    dearer branch of an If whose condition is not known.
+
+    Raises ``ModelFileError`` for a file that is not whole, ``MissingSizeError`` for an
+    open size, ``UsageError`` for a binding that contradicts the file, ``ShapeError`` for
+    operators that contradict each other.
+    """
+    from graphcost.frontends.onnx.bindings import bind, declared_inputs
+    from graphcost.frontends.onnx.reader import read_model
+    from graphcost.frontends.onnx.tensors import ExternalFiles
+
+    if isinstance(source, Path):
+        proto, label, external = read_model(source), str(source), ExternalFiles(source.parent)
+    else:
+        proto, label, external = source, source.graph.name or "onnx.ModelProto", ExternalFiles(None)
+    stored = {tensor.name for tensor in proto.graph.initializer}
+    stored |= {sparse.values.name for sparse in proto.graph.sparse_initializer}
+    try:
+        inputs = declared_inputs(proto.graph.input, frozenset(stored))
+        _check_values(options, proto)
+        bound = bind(inputs, options)
+        walk = _walk(proto, external, bound, options, cost_of)
+        if bound.rebatched is not None:
+            _check_rebatched(proto, external, bound, options, cost_of, walk.nodes)
+    except GraphcostError as error:
+        if label in str(error):
+            raise
+        raise type(error)(f"{label}: {error}") from error
+    return _model(proto, label, bound, walk, external)
+
+
+def _walk(
+    proto: ModelProto, external: ExternalFiles, bound: Bound, options: LoadOptions, cost_of: CostOf
+) -> Interpreter:
+    from graphcost.frontends.onnx.interpreter import Interpreter
+
+    walk = Interpreter(proto, external, cost_of, bound.dims, options.input_values, bound.rebatched)
+    walk.run(bound.inputs)
+    return walk
+
+
+def _check_rebatched(
+    proto: ModelProto, external: ExternalFiles, bound: Bound, options: LoadOptions, cost_of: CostOf,
+    nodes: list[OpNode],
+) -> None:  # fmt: skip
+    """A file fixed at one batch, run at another, is right only if every contraction grew with it.
+
+    A size baked into the graph would show as an operator that did not, or grew more.
+    """
+    assert bound.rebatched is not None
+    old, new = bound.rebatched
+    old_inputs = {
+        name: type(spec)((old, *spec.shape[1:]), spec.dtype) if spec.shape and spec.shape[0] == new else spec
+        for name, spec in bound.inputs.items()
+    }
+    from graphcost.frontends.onnx.interpreter import Interpreter
+
+    base = Interpreter(proto, external, cost_of, bound.dims, options.input_values)
+    base.run(old_inputs)
+    refusal = (
+        f"the file is fixed at batch {old} and cannot be run at {new}: {{}}; "
+        "leave --batch out, or export with an open batch dimension"
+    )
+    if len(base.nodes) != len(nodes):
+        raise UsageError(refusal.format("its operators change"))
+    for before, after in zip(base.nodes, nodes, strict=True):
+        if cost_of([after])[0] * old != cost_of([before])[0] * new:
+            raise UsageError(refusal.format(f"{after.name} ({after.op_type}) does not scale with the batch"))
+
+
+def _check_values(options: LoadOptions, proto: ModelProto) -> None:
+    from graphcost.registry import did_you_mean
+
+    names = {info.name for info in proto.graph.input} | {node.name for node in proto.graph.node if node.name}
+    for name in options.input_values:
+        if name not in names and not _inside(proto, name):
+            inputs = sorted(info.name for info in proto.graph.input)
+            raise UsageError(
+                f"--input-value {name}: the model has no input or loop of that name{did_you_mean(name, inputs)}"
+            )
+
+
+def _inside(proto: ModelProto, name: str) -> bool:
+    """Whether an operator in a subgraph or function has this name."""
+    from onnx import GraphProto, NodeProto
+
+    stack: list[NodeProto] = [*proto.graph.node, *(node for f in proto.functions for node in f.node)]
+    while stack:
+        node = stack.pop()
+        if node.name == name:
+            return True
+        for attribute in node.attribute:
+            graphs: list[GraphProto] = [attribute.g] if attribute.HasField("g") else []
+            for graph in (*graphs, *attribute.graphs):
+                stack.extend(graph.node)
+    return False
+
+
+def _model(proto: ModelProto, label: str, bound: Bound, walk: Interpreter, external: ExternalFiles) -> Model:
+    used = {param.name for node in walk.nodes for _, param in node.params}
+    untaken: Mapping[str, Param] = {name: param for name, param in walk.untaken.items() if name not in used}
+    return Model(
+        name=Path(label).stem if label.endswith(".onnx") else label,
+        source=label,
+        format="onnx",
+        nodes=tuple(walk.nodes),
+        inputs=bound.inputs,
+        outputs=tuple(info.name for info in proto.graph.output),
+        batch=bound.batch,
+        batch_source=bound.batch_source,
+        bindings=bound.dims,
+        notes=(*bound.notes, *walk.notes, *external.notes()),
+        folded=walk.folded,
+        untaken_params=tuple(untaken.values()),
+    )
+
+
+

@@ -1,0 +1,236 @@
+"""Every graph input gets a size: from the file, the user, or the batch default."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from onnx import TypeProto, ValueInfoProto
+
+from graphcost.errors import MissingSizeError, ModelFileError, UsageError
+from graphcost.frontends.onnx.dtypes import DTYPE_NAMES
+from graphcost.frontends.options import ASSUMED_BATCH, LoadOptions
+from graphcost.ir import BatchSource, TensorSpec
+from graphcost.registry import did_you_mean
+
+Dim = int | str | None
+"""A declared size: fixed, named, or open without a name (absent, -1)."""
+
+_BATCH_NAME = re.compile(r"batch|batch_?size|N|B|unk.*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredInput:
+    """A graph input as the file declares it; ``dims`` None where even the rank is open."""
+
+    name: str
+    dtype: str
+    dims: tuple[Dim, ...] | None
+
+    def __str__(self) -> str:
+        if self.dims is None:
+            return f"{self.name!r} (rank not stated)"
+        return f"{self.name!r} [{', '.join('?' if d is None else str(d) for d in self.dims)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Sizes for all inputs. ``rebatched`` is (old, new) where a fixed batch was changed."""
+
+    inputs: Mapping[str, TensorSpec]
+    dims: Mapping[str, int]
+    batch: int | None
+    batch_source: BatchSource
+    rebatched: tuple[int, int] | None = None
+    notes: tuple[str, ...] = ()
+
+
+def declared_inputs(infos: Iterable[ValueInfoProto], stored: frozenset[str]) -> list[DeclaredInput]:
+    """Graph inputs that a user feeds: those that are not initializers (IR 3 lists both)."""
+    return [_declared(info) for info in infos if info.name not in stored]
+
+
+def _declared(info: ValueInfoProto) -> DeclaredInput:
+    proto = info.type
+    if proto.HasField("optional_type"):
+        proto = proto.optional_type.elem_type
+    if not proto.HasField("tensor_type"):
+        raise ModelFileError(f"input {info.name!r} is no tensor; sequences and maps as graph inputs are not supported")
+    dtype = DTYPE_NAMES.get(proto.tensor_type.elem_type)
+    if dtype is None:
+        raise ModelFileError(f"input {info.name!r} has no element type")
+    return DeclaredInput(info.name, dtype, declared_dims(proto))
+
+
+def declared_dims(proto: TypeProto) -> tuple[Dim, ...] | None:
+    """Sizes of a tensor type as written; negative and empty ones are open."""
+    if not proto.tensor_type.HasField("shape"):
+        return None
+    dims: list[Dim] = []
+    for dim in proto.tensor_type.shape.dim:
+        if dim.HasField("dim_value") and dim.dim_value >= 0:
+            dims.append(dim.dim_value)
+        else:
+            named = dim.HasField("dim_param") and dim.dim_param not in ("", "?", "-1", "None")
+            dims.append(dim.dim_param if named else None)
+    return tuple(dims)
+
+
+def bind(inputs: list[DeclaredInput], options: LoadOptions) -> Bound:
+    """Sizes for every input; raises ``MissingSizeError`` listing all that must be given."""
+    binder = _Binder(options, inputs)
+    return binder.bound()
+
+
+@dataclass(slots=True)
+class _Binder:
+    options: LoadOptions
+    inputs: list[DeclaredInput]
+    dims: dict[str, int] = field(default_factory=dict)
+    batch_used: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    def bound(self) -> Bound:
+        self._check_names()
+        self.dims.update(self.options.dims)
+        names = {d for i in self.inputs for d in (i.dims or ()) if isinstance(d, str)}
+        for given in self.options.dims:
+            if given not in names and not _BATCH_NAME.fullmatch(given):
+                raise UsageError(
+                    f"--dim {given}: the model has no size of that name{did_you_mean(given, names)}"
+                    f" (open sizes: {', '.join(sorted(names)) or 'none'})"
+                )
+        self._dims_from_shapes()
+        batch, source = self._batch()
+        missing: list[str] = []
+        specs: dict[str, TensorSpec] = {}
+        for declared in self.inputs:
+            shape = self._shape(declared, batch, missing)
+            specs[declared.name] = TensorSpec(shape, declared.dtype)
+        if missing:
+            raise MissingSizeError("the model leaves sizes open: " + "; ".join(missing))
+        return self._finish(specs, batch, source)
+
+    def _check_names(self) -> None:
+        known = {i.name for i in self.inputs}
+        for option, given in (("--input-shape", self.options.input_shapes),):
+            for name in given:
+                if name not in known:
+                    raise UsageError(
+                        f"{option} {name}: the model has no input of that name{did_you_mean(name, known)}"
+                        f" (inputs: {', '.join(sorted(known))})"
+                    )
+
+    def _dims_from_shapes(self) -> None:
+        """An input shape also binds the names it covers."""
+        for declared in self.inputs:
+            given = self.options.input_shapes.get(declared.name)
+            if given is None:
+                continue
+            if declared.dims is not None and len(given) != len(declared.dims):
+                raise UsageError(
+                    f"--input-shape {declared.name}: {len(given)} sizes given, the file declares {declared}"
+                )
+            for size, dim in zip(given, declared.dims or (), strict=False):
+                if isinstance(dim, int) and dim != size and not _is_leading(declared, dim):
+                    raise UsageError(
+                        f"--input-shape {declared.name}={','.join(map(str, given))} contradicts the file, "
+                        f"which fixes {declared}"
+                    )
+                if isinstance(dim, str) and self.dims.setdefault(dim, size) != size:
+                    raise UsageError(
+                        f"size {dim!r} is given twice, as {self.dims[dim]} and as {size} by --input-shape {declared.name}"
+                    )
+
+    def _batch(self) -> tuple[int | None, BatchSource]:
+        if self.options.batch is not None:
+            return self.options.batch, BatchSource.OPTION
+        for name in self.options.dims:
+            if _BATCH_NAME.fullmatch(name):
+                return self.options.dims[name], BatchSource.OPTION
+        for declared in self.inputs:
+            given = self.options.input_shapes.get(declared.name)
+            if given and declared.dims is not None and _opens_with_batch(declared):
+                return given[0], BatchSource.OPTION
+        return None, BatchSource.FILE
+
+    def _shape(self, declared: DeclaredInput, batch: int | None, missing: list[str]) -> tuple[int, ...]:
+        given = self.options.input_shapes.get(declared.name)
+        if given is not None:
+            return given
+        if declared.dims is None:
+            missing.append(f"input {declared}; give --input-shape {declared.name}=...")
+            return ()
+        shape: list[int] = []
+        open_names: list[str] = []
+        nameless: list[int] = []
+        for index, dim in enumerate(declared.dims):
+            if isinstance(dim, int):
+                shape.append(dim)
+            elif isinstance(dim, str) and dim in self.dims:
+                shape.append(self.dims[dim])
+            elif index == 0 and _opens_with_batch(declared):
+                shape.append(batch if batch is not None else ASSUMED_BATCH)
+                self.batch_used = True
+            else:
+                shape.append(1)
+                if isinstance(dim, str):
+                    open_names.append(dim)
+                else:
+                    nameless.append(index)
+        if open_names or nameless:
+            missing.append(_request(declared, open_names, nameless))
+        return tuple(shape)
+
+    def _finish(self, specs: dict[str, TensorSpec], batch: int | None, source: BatchSource) -> Bound:
+        named = {d: specs[i.name].shape[0] for i in self.inputs if i.dims
+                 for d in i.dims[:1] if isinstance(d, str) and _opens_with_batch(i)}  # fmt: skip
+        self.dims.update(named)
+        leading = [
+            (i, specs[i.name].shape[0]) for i in self.inputs if specs[i.name].shape and i.dims is not None and i.dims
+        ]
+        opened = [size for declared, size in leading if not isinstance(declared.dims[0], int)]  # type: ignore[index]
+        if opened:
+            if batch is None and self.batch_used:
+                source = BatchSource.ASSUMED
+            return Bound(specs, self.dims, opened[0], source, None, tuple(self.notes))
+        fixed = leading[0][1] if leading else None
+        shaped = next((i.dims[0] for i, size in leading if i.dims and i.dims[0] != size), None)
+        if isinstance(shaped, int) and fixed is not None:  # --input-shape changed a fixed batch
+            return self._rebatch(specs, shaped, fixed)
+        if batch is None or fixed is None or batch == fixed:
+            return Bound(specs, self.dims, fixed, BatchSource.FILE, None, tuple(self.notes))
+        return self._rebatch(specs, fixed, batch)
+
+    def _rebatch(self, specs: dict[str, TensorSpec], old: int, new: int) -> Bound:
+        if old != 1:
+            raise UsageError(
+                f"--batch {new} contradicts the file, which fixes the batch at {old}; "
+                f"leave --batch out, or export with an open batch dimension"
+            )
+        changed = {
+            name: TensorSpec((new, *spec.shape[1:]), spec.dtype) if spec.shape and spec.shape[0] in (old, new) else spec
+            for name, spec in specs.items()
+        }
+        return Bound(changed, self.dims, new, BatchSource.OPTION, (old, new), tuple(self.notes))
+
+
+def _is_leading(declared: DeclaredInput, dim: int) -> bool:
+    return dim == 1 and bool(declared.dims) and declared.dims is not None and declared.dims[0] == dim
+
+
+def _opens_with_batch(declared: DeclaredInput) -> bool:
+    if not declared.dims:
+        return False
+    first = declared.dims[0]
+    return first is None or (isinstance(first, str) and _BATCH_NAME.fullmatch(first) is not None)
+
+
+def _request(declared: DeclaredInput, names: list[str], nameless: list[int]) -> str:
+    parts = [f"--dim {name}=N" for name in dict.fromkeys(names)]
+    if nameless:
+        shape = ",".join("N" if not isinstance(d, int) else str(d) for d in declared.dims or ())
+        parts = [f"--input-shape {declared.name}={shape}"]
+    what = ", ".join([*dict.fromkeys(names), *(f"dimension {i}" for i in nameless)])
+    return f"input {declared}: {what} (give {' '.join(parts)})"

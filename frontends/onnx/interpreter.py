@@ -1,0 +1,359 @@
+"""Walk an ONNX graph with every size bound: shapes forward, small values computed, calls opened.
+
+The walk turns the file's graph, functions and control flow into one flat list of
+operators. Operators that see only constants are folded: they run once, not every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto
+
+from graphcost.errors import ModelFileError
+from graphcost.frontends.onnx import control, sequences
+from graphcost.frontends.onnx.bindings import declared_dims
+from graphcost.frontends.onnx.dtypes import DTYPE_NAMES
+from graphcost.frontends.onnx.emit import make_node, normal_domain
+from graphcost.frontends.onnx.evaluate import EVALUABLE, canonical, evaluate
+from graphcost.frontends.onnx.order import live_in_order
+from graphcost.frontends.onnx.scope import Scope
+from graphcost.frontends.onnx.shapes import Inferred, ShapeInference
+from graphcost.frontends.onnx.untaken import stored_params
+from graphcost.frontends.onnx.tensors import ExternalFiles, constant_value, sparse_value, tensor_value
+from graphcost.frontends.onnx.upper import upper_bound
+from graphcost.frontends.onnx.values import SMALL_NUMEL, Leaf, Value
+from graphcost.frontends.onnx.weights import folded_leaves
+from graphcost.ir import OpNode, Param, TensorSpec
+
+CostOf = Callable[[Sequence[OpNode]], tuple[int, int]]
+"""Weighs a branch: (matmul FLOPs, all other work). Handed in from above: frontends know no rules."""
+
+MAX_DEPTH = 64
+"""Nesting of calls and subgraphs; deeper is recursion or an attack."""
+
+MAX_OPS = 2_000_000
+"""Operators after opening all calls; a file that expands further is refused."""
+
+_RANDOM = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"})
+_FOLDABLE_DOMAINS = frozenset({"", "com.microsoft"})
+_CONTROL = {"If": control.run_if, "Loop": control.run_loop, "Scan": control.run_scan}
+
+
+class Interpreter:
+    """One walk over one model. ``nodes`` is the result, in execution order."""
+
+    def __init__(
+        self,
+        model: ModelProto,
+        external: ExternalFiles,
+        cost_of: CostOf,
+        dims: Mapping[str, int],
+        input_values: Mapping[str, tuple[float, ...]],
+        rebatched: tuple[int, int] | None = None,
+    ) -> None:
+        self.nodes: list[OpNode] = []
+        self.notes: dict[str, None] = {}
+        self.folded = 0
+        self.untaken: dict[str, Param] = {}
+        self.cost_of = cost_of
+        self._model = model
+        self._external = external
+        self._dims = dims
+        self._input_values = input_values
+        self._rebatched = rebatched
+        self._shapes = ShapeInference(model.ir_version)
+        self._functions = {(normal_domain(f.domain), f.name, f.overload): f for f in model.functions}
+        self._paths: dict[str, int] = {}
+        self._steps = 0
+        self._inputs: tuple[str, ...] = ()
+
+    def run(self, inputs: Mapping[str, TensorSpec]) -> list[Value]:
+        """Walk the main graph; returns the values of its outputs."""
+        graph = self._model.graph
+        opsets = {normal_domain(o.domain): o.version for o in self._model.opset_import}
+        scope = Scope("", "", opsets or {"": 1}, declared=_declared(graph))
+        self._inputs = tuple(inputs)
+        for name, spec in inputs.items():
+            scope.values[name] = self._input(name, spec)
+        return self._walk(graph, scope)
+
+    # -- what control flow uses
+
+    def subgraph(
+        self, graph: GraphProto, formals: Sequence[Value], scope: Scope, node: NodeProto, label: str, repeat: int = 1
+    ) -> list[Value]:
+        """Walk a subgraph of ``node`` with ``formals`` as its inputs."""
+        name = self._unique(f"{scope.path}{_label(node)}.{label}")
+        inner = Scope(
+            f"{name}/", f"{scope.owner}/{_label(node)}.{label.split('.')[0]}", scope.opsets, scope,
+            scope.repeat * repeat, scope.depth + 1, scope.attributes, _declared(graph),
+        )  # fmt: skip
+        if len(formals) < len(graph.input):
+            raise ModelFileError(
+                f"{_label(node)} ({node.op_type}): its body takes {len(graph.input)} inputs, {len(formals)} are given"
+            )
+        for info, value in zip(graph.input, formals, strict=False):
+            named = value if value.name else replace(value, name=inner.path + info.name)
+            inner.values[info.name] = _with_declared(named, info.type)
+        return self._walk(graph, inner)
+
+    @contextmanager
+    def collecting(self) -> Iterator[list[OpNode]]:
+        """Collect emitted operators apart, to be judged before they count."""
+        outer, self.nodes = self.nodes, []
+        try:
+            yield self.nodes
+        finally:
+            self.nodes = outer
+
+    def emit_all(self, nodes: Sequence[OpNode]) -> None:
+        """Count operators collected before."""
+        self.nodes.extend(nodes)
+
+    def keep_params(self, nodes: Sequence[OpNode]) -> None:
+        """Parameters of a branch that is not taken are still stored with the model."""
+        for node in nodes:
+            self.untaken.update({param.name: param for _, param in node.params})
+
+    def keep_params_of(self, graph: GraphProto, scope: Scope, owner: str) -> None:
+        """As ``keep_params``, of a branch that is not walked: it need not fit these sizes."""
+        for param in stored_params(graph, scope, owner, self._external):
+            self.untaken[param.name] = param
+
+    def note(self, text: str) -> None:
+        """Something a reader of the result must know, said once."""
+        self.notes[text] = None
+
+    def value_option(self, name: str) -> tuple[float, ...] | None:
+        """What the user gave for ``name`` with --input-value."""
+        return self._input_values.get(name) if name else None
+
+    def input_behind(self, value: Value) -> str | None:
+        """The graph input that ``value`` is, if it is one."""
+        return value.name if value.name in self._inputs else None
+
+    # -- the walk
+
+    def _walk(self, graph: GraphProto, scope: Scope) -> list[Value]:
+        if scope.depth > MAX_DEPTH:
+            raise ModelFileError(f"{scope.path}: calls nest deeper than {MAX_DEPTH}; does a function call itself?")
+        for tensor in graph.initializer:
+            key = f"{scope.owner}/{tensor.name}" if scope.owner else tensor.name
+            scope.values.setdefault(tensor.name, tensor_value(tensor, scope.path + tensor.name, key, self._external))
+        for sparse in graph.sparse_initializer:
+            name = sparse.values.name
+            key = f"{scope.owner}/{name}" if scope.owner else name
+            scope.values.setdefault(name, sparse_value(sparse, scope.path + name, key))
+        outputs = [info.name for info in graph.output]
+        self._walk_nodes(graph.node, outputs, scope, graph.name or "graph")
+        return [scope.find(name, f"output of {graph.name or 'the graph'}") for name in outputs]
+
+    def _walk_nodes(self, nodes: Sequence[NodeProto], outputs: Sequence[str], scope: Scope, where: str) -> None:
+        live, dead, reordered = live_in_order(nodes, outputs, where)
+        if dead and scope.depth == 0:
+            self.note(f"{dead} operators reach no output and are not counted")
+        if reordered:
+            self.note(f"operators of {where!r} are not in execution order; they were sorted")
+        for node in live:
+            self._steps += 1
+            if self._steps > MAX_OPS:
+                raise ModelFileError(f"the graph expands to more than {MAX_OPS} operators; it is refused")
+            self._step(scope.resolve(node), scope)
+
+    def _step(self, node: NodeProto, scope: Scope) -> None:
+        domain = normal_domain(node.domain)
+        reader = node.name or node.op_type
+        inputs = [scope.find(name, reader) if name else None for name in node.input]
+        function = self._functions.get((domain, node.op_type, node.overload))
+        results: Sequence[Value]
+        if function is not None:
+            results = self._call(function, node, inputs, scope)
+        elif domain == "" and node.op_type in _CONTROL:
+            results = _CONTROL[node.op_type](self, node, inputs, scope)
+        elif domain == "" and node.op_type == "Constant":
+            name = scope.path + node.output[0]
+            key = f"{scope.owner}/{node.output[0]}" if scope.owner else node.output[0]
+            results = [constant_value(node, name, key, self._external)]
+            self.folded += 1
+        elif domain == "" and node.op_type in sequences.HANDLERS:
+            results = sequences.HANDLERS[node.op_type](self, node, inputs, scope)
+        else:
+            results = self.operator(node, domain, inputs, scope)
+        for name, value in zip(node.output, results, strict=False):
+            if name:
+                scope.values[name] = value
+
+    def operator(self, node: NodeProto, domain: str, inputs: list[Value | None], scope: Scope) -> list[Value]:
+        """Shapes, values and constness of one ordinary operator; emitted unless folded."""
+        inputs = self._adapted(node, inputs)
+        inferred = self._shapes.infer(node, domain, scope.opsets, inputs)
+        specs = [
+            self._settle(name, answer, node, domain, inputs, scope) if name else (None, None)
+            for name, answer in zip(node.output, inferred, strict=True)
+        ]
+        results = [
+            Value(scope.path + name if name else "", spec, dtype)
+            for name, (spec, dtype) in zip(node.output, specs, strict=True)
+        ]
+        results = self._with_content(node, domain, inputs, results, scope)
+        if results and all(value.constant for value in results if value.name):
+            self.folded += scope.repeat > 0
+        else:
+            self.emit(node, inputs, results, scope)
+        return results
+
+    def emit(self, node: NodeProto, inputs: list[Value | None], results: list[Value], scope: Scope) -> None:
+        """Count an operator with settled shapes."""
+        self.nodes.append(make_node(node, normal_domain(node.domain), inputs, results, scope))
+
+    def _settle(
+        self, name: str, answer: Inferred, node: NodeProto, domain: str, inputs: list[Value | None], scope: Scope
+    ) -> Inferred:
+        """An inferred shape, else what the file declares, else an upper bound that is said."""
+        spec, dtype = answer
+        if spec is not None:
+            return answer
+        declared = scope.declared.get(name)
+        if declared is not None:
+            spec = _bound_spec(declared, self._dims)
+            if spec is not None:
+                return spec, spec.dtype
+        bound = upper_bound(node.op_type, list(node.output).index(name), inputs) if domain == "" else None
+        if bound is not None:
+            self.note(f"{node.op_type}: its output size depends on data; the largest possible is counted")
+            return bound, bound.dtype
+        return None, dtype
+
+    def _with_content(
+        self, node: NodeProto, domain: str, inputs: list[Value | None], results: list[Value], scope: Scope
+    ) -> list[Value]:
+        """Add known contents and constness to the results of an operator."""
+        present = [value for value in inputs if value is not None]
+        if domain == "" and node.op_type in ("Shape", "Size") and present and present[0].spec is not None:
+            return self._size_of(node, present[0], results, scope)
+        constant = (
+            bool(present) and domain in _FOLDABLE_DOMAINS and node.op_type not in _RANDOM
+            and all(value.constant for value in present)
+        )  # fmt: skip
+        stored = constant and all(value.stored for value in present)
+        contents = self._contents(node, domain, inputs, results, scope)
+        leaves: tuple[Leaf, ...] = folded_leaves(node.op_type, tuple(inputs)) if constant else ()
+        if stored and node.op_type == "ConstantOfShape" and results[0].spec is not None:
+            spec = results[0].spec
+            leaves = (Leaf(f"{scope.owner}/{node.output[0]}", spec, spec.numel, spec.size_bytes),)
+        return [
+            replace(value, data=content, constant=constant, stored=stored, leaves=leaves)
+            for value, content in zip(results, contents, strict=True)
+        ]
+
+    def _contents(
+        self, node: NodeProto, domain: str, inputs: list[Value | None], results: list[Value], scope: Scope
+    ) -> Sequence[np.ndarray | None]:
+        unknown: Sequence[None] = [None] * len(results)
+        if domain != "" or node.op_type not in EVALUABLE:
+            return unknown
+        if any(value is not None and value.data is None for value in inputs):
+            return unknown
+        if any(value.spec is None or value.spec.numel > SMALL_NUMEL for value in results if value.name):
+            return unknown
+        made = canonical(node, [v is not None for v in inputs], [bool(name) for name in node.output])
+        arrays = evaluate(made, scope.opsets.get("", 1), [v.data if v is not None else None for v in inputs])
+        if arrays is None or len(arrays) != sum(1 for name in node.output if name):
+            return unknown
+        found = iter(arrays)
+        return [next(found) if name else None for name in node.output]
+
+    def _size_of(self, node: NodeProto, value: Value, results: list[Value], scope: Scope) -> list[Value]:
+        assert value.spec is not None
+        shape = np.array(value.spec.shape, np.int64)
+        if node.op_type == "Size":
+            content = np.array(value.spec.numel, np.int64)
+        else:
+            bounds = {a.name: a.i for a in node.attribute}
+            content = shape[slice(bounds.get("start", 0), bounds.get("end"))]
+        spec = TensorSpec(tuple(content.shape), "int64")
+        return [replace(results[0], spec=spec, dtype="int64", data=content, constant=True, stored=value.stored)]
+
+    def _adapted(self, node: NodeProto, inputs: list[Value | None]) -> list[Value | None]:
+        """Under a changed batch, a Reshape target baked for the old batch follows it."""
+        if self._rebatched is None or node.op_type != "Reshape" or len(inputs) < 2:
+            return inputs
+        old, new = self._rebatched
+        data, target = inputs[0], inputs[1]
+        if data is None or target is None or target.data is None or data.spec is None or not data.spec.shape:
+            return inputs
+        sizes = target.data.reshape(-1)
+        if not target.stored or not sizes.size or sizes[0] != old or data.spec.shape[0] != new:
+            return inputs
+        changed = sizes.copy()
+        changed[0] = new
+        return [data, replace(target, data=changed), *inputs[2:]]
+
+    # -- functions and inputs
+
+    def _call(
+        self, function: FunctionProto, node: NodeProto, inputs: list[Value | None], scope: Scope
+    ) -> list[Value]:
+        label = node.name or function.name
+        path = self._unique(scope.path + label)
+        attributes = {a.name: a for a in function.attribute_proto} | {a.name: a for a in node.attribute}
+        opsets = dict(scope.opsets) | {normal_domain(o.domain): o.version for o in function.opset_import}
+        inner = Scope(
+            f"{path}/", f"{function.domain}.{function.name}", opsets, None, scope.repeat, scope.depth + 1, attributes,
+            {info.name: info.type for info in function.value_info},
+        )  # fmt: skip
+        if inner.depth > MAX_DEPTH:
+            raise ModelFileError(f"{path}: calls nest deeper than {MAX_DEPTH}; does function {function.name!r} call itself?")
+        absent = Value("")
+        for index, name in enumerate(function.input):
+            value = inputs[index] if index < len(inputs) else None
+            inner.values[name] = value if value is not None else absent
+        self._walk_nodes(function.node, list(function.output), inner, f"function {function.name}")
+        return [inner.find(name, f"output of function {function.name}") for name in function.output]
+
+    def _input(self, name: str, spec: TensorSpec) -> Value:
+        given = self._input_values.get(name)
+        data = None
+        if given is not None:
+            data = np.array(given, dtype="float32" if spec.dtype == "bfloat16" else spec.dtype)
+            data = data.reshape(spec.shape) if data.size == spec.numel else np.broadcast_to(data, spec.shape)
+        return Value(name, spec, spec.dtype, data)
+
+    def _unique(self, path: str) -> str:
+        count = self._paths.get(path, 0)
+        self._paths[path] = count + 1
+        return path if count == 0 else f"{path}#{count + 1}"
+
+
+def _declared(graph: GraphProto) -> dict[str, TypeProto]:
+    return {info.name: info.type for info in (*graph.value_info, *graph.output)}
+
+
+def _bound_spec(proto: TypeProto, dims: Mapping[str, int]) -> TensorSpec | None:
+    if not proto.HasField("tensor_type"):
+        return None
+    sizes = declared_dims(proto)
+    dtype = DTYPE_NAMES.get(proto.tensor_type.elem_type)
+    if sizes is None or dtype is None:
+        return None
+    shape = [dims.get(d) if isinstance(d, str) else d for d in sizes]
+    if any(size is None for size in shape):
+        return None
+    return TensorSpec(tuple(size for size in shape if size is not None), dtype)
+
+
+def _with_declared(value: Value, proto: TypeProto) -> Value:
+    """A body's formal input: what is passed in, else what the body declares."""
+    if value.spec is not None or not proto.HasField("tensor_type"):
+        return value
+    spec = _bound_spec(proto, {})
+    dtype = value.dtype or DTYPE_NAMES.get(proto.tensor_type.elem_type)
+    return replace(value, spec=spec, dtype=dtype)
+
+
+def _label(node: NodeProto) -> str:
+    return node.name or next((name for name in node.output if name), node.op_type)

@@ -1,0 +1,5 @@
+"""``python -m graphcost``."""
+
+from graphcost.cli.main import run
+
+run()

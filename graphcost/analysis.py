@@ -1,0 +1,389 @@
+"""The main job as a function: a model, a placement, a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from graphcost._version import __version__
+from graphcost.arch import ARCHITECTURES, Architecture, Placement
+from graphcost.device_db import load_cluster, load_device
+from graphcost.engine.roofline import EFFICIENCY_SOURCE, Bound
+from graphcost.engine.timeline import Overlap
+from graphcost.errors import GraphcostError, PlacementError, UnknownNameError, UsageError
+from graphcost.graph import GraphTotals, build_graph, operators, totals
+from graphcost.hardware import Cluster
+from graphcost.ir import BatchSource, Model
+from graphcost.predict import Execution, Profile, StepTime, predict_calibrated, predict_paper
+from graphcost.registry import did_you_mean
+from graphcost.result import (
+    Analysis, CoverageInfo, GraphInfo, MemoryInfo, MessageInfo, ModelInfo, OpInfo, PlacementInfo, StepInfo, TrainingInfo,
+    UnknownInfo,
+)  # fmt: skip
+from graphcost.sources import LoadOptions, load_model
+from graphcost.training import OPTIMIZERS, Phase, Precision, StepPlan, plan_step
+from graphcost.verdict import Verdict, findings_of, judge, reason_of
+
+if TYPE_CHECKING:
+    from graphcost.graph import OpGraph
+
+DEFAULT_CLUSTER = "dgx-a100"
+REBATCH = 32
+"""A file fixed at batch 1 is also judged at this batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisOptions:
+    """Options of ``analyze``; names and defaults are the command line's. Rates are bytes/s or FLOP/s."""
+
+    arch: str | None = None
+    gpus: int = 1
+    servers: int | None = None
+    ps: int | None = None
+    cluster: str | None = None
+    device: str | None = None
+    network_bytes_per_s: float | None = None
+    nvlink_bytes_per_s: float | None = None
+    pcie_bytes_per_s: float | None = None
+    mem_bytes_per_s: float | None = None
+    peak_flops_per_s: float | None = None
+    network_kind: str | None = None
+    precision: str = "fp32"
+    optimizer: str = "adam"
+    freeze: tuple[str, ...] = ()
+    profile: str = "calibrated"
+    execution: str = "eager"
+    overlap: str | None = None
+    accumulate: int = 1
+    recompute: bool = False
+    input_sharing: int | None = None
+    max_comm_share: float = 0.5
+    load: LoadOptions = field(default_factory=LoadOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Options resolved to the things they name."""
+
+    arch: Architecture
+    placement: Placement
+    cluster_source: str
+    profile: Profile
+    execution: Execution
+    overlap: Overlap
+    precision: Precision
+
+
+def resolve(options: AnalysisOptions) -> Choice:
+    """Names to things; raises ``UnknownNameError``, ``UsageError`` or ``PlacementError``."""
+    if options.gpus < 1:
+        raise UsageError(f"--gpus {options.gpus}: a job has at least one GPU")
+    if options.accumulate < 1:
+        raise UsageError(f"--accumulate {options.accumulate}: at least one micro-batch")
+    if options.input_sharing is not None and options.input_sharing < 1:
+        raise UsageError(f"--input-sharing {options.input_sharing}: at least one GPU copies its input")
+    profile = named(Profile, options.profile, "profile")
+    default_overlap = Overlap.NONE if profile is Profile.PAPER else Overlap.BUCKETED
+    overlap = named(Overlap, options.overlap, "overlap") if options.overlap is not None else default_overlap
+    if profile is Profile.PAPER and overlap is Overlap.BUCKETED:
+        raise UsageError("--overlap bucketed: the paper's framework knows no buckets; use none or ideal")
+    arch = ARCHITECTURES.find(options.arch or ("allreduce" if options.gpus > 1 else "single"))
+    cluster = _cluster(options)
+    placement = _placement(options, arch, cluster, profile)
+    arch.check(placement)
+    return Choice(
+        arch=arch,
+        placement=placement,
+        cluster_source="option" if options.cluster else "default",
+        profile=profile,
+        execution=named(Execution, options.execution, "execution"),
+        overlap=overlap,
+        precision=named(Precision, options.precision, "precision"),
+    )
+
+
+def named(kind: type[Any], name: str, what: str) -> Any:
+    """A member of an enumeration by its command-line name."""
+    try:
+        return kind(name)
+    except ValueError:
+        known = [str(member) for member in kind]
+        raise UnknownNameError(f"no {what} named {name!r}{did_you_mean(name, known)} ({', '.join(known)})") from None
+
+
+def _cluster(options: AnalysisOptions) -> Cluster:
+    device = load_device(options.device) if options.device is not None else None
+    cluster = load_cluster(options.cluster or DEFAULT_CLUSTER)
+    return cluster.with_overrides(
+        device=device,
+        network_bytes_per_s=options.network_bytes_per_s,
+        nvlink_bytes_per_s=options.nvlink_bytes_per_s,
+        pcie_bytes_per_s=options.pcie_bytes_per_s,
+        mem_bytes_per_s=options.mem_bytes_per_s,
+        peak_flops_per_s=options.peak_flops_per_s,
+        network_kind=options.network_kind,
+    )
+
+
+def _placement(options: AnalysisOptions, arch: Architecture, cluster: Cluster, profile: Profile) -> Placement:
+    """Workers fill servers; under ``paper`` every PS worker has a server of its own."""
+    gpus = options.gpus
+    needed = -(-gpus // cluster.server.gpus)
+    servers = options.servers if options.servers is not None else needed
+    if options.servers is None and arch.name == "ps" and profile is Profile.PAPER:
+        servers = gpus
+    if servers < needed:
+        raise PlacementError(
+            f"--servers {servers}: {gpus} GPUs need at least {needed} servers of {cluster.id} ({cluster.server.gpus} GPUs each)"
+        )
+    if servers > gpus:
+        raise PlacementError(f"--servers {servers}: {gpus} GPUs cannot be spread over more servers than GPUs")
+    if cluster.max_servers is not None and servers > cluster.max_servers:
+        raise PlacementError(f"{servers} servers of {cluster.id}: the cluster has {cluster.max_servers}")
+    if options.ps is not None and arch.name != "ps":
+        raise UsageError(f"--ps goes with --arch ps, not {arch.name}")
+    if options.ps is not None and options.ps < 1:
+        raise UsageError(f"--ps {options.ps}: at least one parameter server")
+    ps = (options.ps if options.ps is not None else servers) if arch.name == "ps" else 0
+    return Placement(gpus, servers, ps, cluster)
+
+
+def plan_of(graph: OpGraph, options: AnalysisOptions, precision: Precision) -> StepPlan:
+    """The step of ``graph`` under the training options."""
+    optimizer = OPTIMIZERS.get(options.optimizer)
+    if optimizer is None:
+        raise UnknownNameError(
+            f"no optimizer named {options.optimizer!r}{did_you_mean(options.optimizer, OPTIMIZERS)} ({', '.join(OPTIMIZERS)})"
+        )
+    return plan_step(
+        graph, optimizer=optimizer, precision=precision, freeze=options.freeze, recompute=options.recompute
+    )
+
+
+def predict(plan: StepPlan, choice: Choice, options: AnalysisOptions) -> StepTime:
+    """The step's time under the chosen profile."""
+    if choice.profile is Profile.PAPER:
+        return predict_paper(
+            plan, choice.arch, choice.placement, overlap=choice.overlap, input_sharing=options.input_sharing
+        )
+    return predict_calibrated(
+        plan, choice.arch, choice.placement,
+        overlap=choice.overlap, execution=choice.execution, accumulate=options.accumulate,
+    )  # fmt: skip
+
+
+def analyze_with(source: Any, options: AnalysisOptions, *, command: str = "analyze") -> Analysis:
+    """Load, plan, predict, judge."""
+    choice = resolve(options)
+    model = load_model(source, options.load)
+    return analyze_graph(build_graph(model), options, choice, command=command, rebatch_source=source)
+
+
+def analyze_graph(
+    graph: OpGraph, options: AnalysisOptions, choice: Choice, *, command: str = "analyze", rebatch_source: Any = None
+) -> Analysis:
+    """As ``analyze_with``, for a graph that is loaded already."""
+    plan = plan_of(graph, options, choice.precision)
+    step = predict(plan, choice, options)
+    found = totals(graph)
+    model: Model = graph.graph["model"]
+    verdict = judge(step, options.max_comm_share)
+    at_32 = _share_at_32(model, choice, options, rebatch_source)
+    device = choice.placement.cluster.device
+    fits = plan.memory.peak_bytes <= device.mem_bytes
+    memory = MemoryInfo(**asdict(plan.memory), peak_bytes=plan.memory.peak_bytes, fits=fits)
+    return Analysis(
+        graphcost_version=__version__,
+        command=command,
+        model=_model_info(model, at_32),
+        graph=_graph_info(found, model),
+        training=_training_info(plan, memory),
+        placement=_placement_info(choice, plan, options),
+        step=_step_info(step, verdict, plan, choice, options, at_32),
+        communication=tuple(MessageInfo(**asdict(message)) for message in step.messages),
+        findings=findings_of(step, verdict, plan, found, choice.placement, options.max_comm_share),
+        ops=_op_infos(graph, plan, step),
+    )
+
+
+def analyze(
+    source: Any,
+    example_inputs: Any = None,
+    *,
+    arch: str | None = None,
+    gpus: int = 1,
+    cluster: str | None = None,
+    batch: int | None = None,
+    dims: Mapping[str, int] | None = None,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    input_values: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Analysis:
+    """Predict a training step of ``source`` and judge its communication share.
+
+    ``source`` is anything :func:`graphcost.load` takes. Further ``options`` are those of
+    :class:`AnalysisOptions` (rates in bytes/s). Raises the errors of
+    :mod:`graphcost.errors`; a flagged model is a result, not an error.
+
+    >>> result = analyze("zoo:mlp", gpus=8, batch=64)
+    >>> result.placement.arch, result.graph.params
+    ('allreduce', 669706)
+    """
+    if example_inputs is not None:
+        raise UsageError("example_inputs go with a torch module; files state their own inputs")
+    values = {name: _values(value) for name, value in (input_values or {}).items()}
+    shapes = {name: tuple(shape) for name, shape in (input_shapes or {}).items()}
+    try:
+        made = AnalysisOptions(
+            arch=arch, gpus=gpus, cluster=cluster, load=LoadOptions(batch, dict(dims or {}), shapes, values), **options
+        )
+    except TypeError as error:
+        known = list(AnalysisOptions.__dataclass_fields__)
+        unknown = next((name for name in options if name not in known), "")
+        raise UsageError(f"analyze() has no option {unknown!r}{did_you_mean(unknown, known)}") from error
+    return analyze_with(source, made)
+
+
+def _values(value: Any) -> tuple[float, ...]:
+    if hasattr(value, "reshape"):
+        value = value.reshape(-1).tolist()
+    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
+
+
+def _share_at_32(model: Model, choice: Choice, options: AnalysisOptions, source: Any) -> float | None:
+    """The share at batch 32 of a file fixed at batch 1, where it can be re-batched; else None."""
+    if model.batch != 1 or model.batch_source is not BatchSource.FILE or source is None or model.format != "onnx":
+        return None
+    if options.load.batch is not None or choice.placement.gpus == 1:
+        return None
+    try:
+        larger = load_model(source, replace(options.load, batch=REBATCH))
+    except GraphcostError:
+        return None
+    return predict(plan_of(build_graph(larger), options, choice.precision), choice, options).comm_share
+
+
+def _model_info(model: Model, at_32: float | None) -> ModelInfo:
+    notes = list(model.notes)
+    if model.batch == 1 and model.batch_source is BatchSource.FILE:
+        notes.append("the file fixes the batch at 1" + ("" if at_32 is None else f"; --batch {REBATCH} works"))
+    if model.batch_source is BatchSource.ASSUMED:
+        notes.append(f"batch {model.batch} is assumed; --batch sets it")
+    return ModelInfo(
+        source=model.source,
+        name=model.name,
+        format=model.format,
+        inputs={name: {"shape": list(spec.shape), "dtype": spec.dtype} for name, spec in model.inputs.items()},
+        bindings=dict(model.bindings),
+        batch_source=str(model.batch_source),
+        notes=tuple(notes),
+    )
+
+
+def _graph_info(found: GraphTotals, model: Model) -> GraphInfo:
+    unknown = tuple(UnknownInfo(e.op_type, e.count, e.example) for e in found.coverage.unknown)
+    return GraphInfo(
+        ops=found.ops,
+        macs=found.macs,
+        matmul_flops=found.cost.matmul_flops,
+        elementwise_flops=found.cost.elementwise_flops,
+        read_bytes=found.cost.read_bytes,
+        write_bytes=found.cost.write_bytes,
+        params=found.params,
+        param_bytes=found.param_bytes,
+        buffers=found.buffers,
+        buffer_bytes=found.buffer_bytes,
+        coverage=CoverageInfo(found.coverage.counted, found.coverage.free, unknown, model.folded),
+    )
+
+
+def _training_info(plan: StepPlan, memory: MemoryInfo) -> TrainingInfo:
+    forward, backward = plan.total(Phase.FORWARD), plan.total(Phase.BACKWARD)
+    whole = forward + backward + plan.update
+    return TrainingInfo(
+        optimizer=plan.optimizer.name,
+        precision=str(plan.precision),
+        forward_flops=forward.flops,
+        forward_matmul_flops=forward.matmul_flops,
+        backward_flops=backward.flops,
+        backward_matmul_flops=backward.matmul_flops,
+        update_flops=plan.update.flops,
+        gradient_bytes=plan.gradient_bytes,
+        sparse_gradient_bytes=plan.rows_bytes,
+        read_bytes=whole.read_bytes,
+        write_bytes=whole.write_bytes,
+        memory=memory,
+    )
+
+
+def _placement_info(choice: Choice, plan: StepPlan, options: AnalysisOptions) -> PlacementInfo:
+    place = choice.placement
+    samples = None if plan.batch is None else plan.batch * place.gpus * options.accumulate
+    return PlacementInfo(
+        arch=choice.arch.name,
+        gpus=place.gpus,
+        servers=place.servers,
+        ps=place.ps,
+        cluster=place.cluster.id,
+        cluster_source=choice.cluster_source,
+        device=place.cluster.device.id,
+        batch_per_gpu=plan.batch,
+        global_batch=samples,
+        profile=str(choice.profile),
+        execution=str(choice.execution),
+        overlap=str(choice.overlap),
+        accumulate=options.accumulate,
+    )
+
+
+def _step_info(
+    step: StepTime, verdict: Verdict, plan: StepPlan, choice: Choice, options: AnalysisOptions, at_32: float | None
+) -> StepInfo:
+    samples = None if plan.batch is None or step.step_s == 0 else plan.batch * choice.placement.gpus * options.accumulate / step.step_s
+    alone = step.compute_s + step.memory_s + step.host_s
+    return StepInfo(
+        step_s=step.step_s, step_low_s=step.step_low_s, step_high_s=step.step_high_s,
+        input_s=step.input_s, compute_s=step.compute_s, memory_s=step.memory_s, host_s=step.host_s,
+        comm_s=step.comm_s, exposed_comm_s=step.exposed_comm_s,
+        comm_share=step.comm_share, comm_share_low=step.comm_share_low, comm_share_high=step.comm_share_high,
+        max_comm_share=options.max_comm_share, comm_share_at_batch_32=at_32,
+        bound=step.bound, verdict=str(verdict), flagged=verdict is Verdict.FLAGGED, reason=reason_of(step, plan),
+        samples_per_s=samples, scaling_efficiency=alone / step.step_s if step.step_s else 1.0,
+    )  # fmt: skip
+
+
+def _op_infos(graph: OpGraph, plan: StepPlan, step: StepTime) -> tuple[OpInfo, ...]:
+    """One row per operator, forward and backward together."""
+    forward = {timed.op.id: timed.time for timed in step.ops if timed.op.phase is Phase.FORWARD}
+    backward: dict[str, float] = {}
+    for timed in step.ops:
+        if timed.op.phase is Phase.BACKWARD:
+            backward[timed.op.id] = backward.get(timed.op.id, 0.0) + timed.time.time_s
+    back_cost = {op.id: op.cost for op in plan.backward if op.cost is not None}
+    classes = {op.id: op.op_class for op in plan.forward}
+    rows = []
+    for node_id, node, cost in operators(graph):
+        time, behind = forward.get(node_id), back_cost.get(node_id)
+        back_s = backward.get(node_id, 0.0)
+        op_class = classes[node_id]
+        rows.append(
+            OpInfo(
+                id=node_id, name=node.name, op_type=node.kind, op_class=str(op_class) if op_class is not None else "unknown",
+                module=node.module, origin=node.origin, repeat=node.repeat, counted=cost is not None,
+                matmul_flops=cost.matmul_flops if cost is not None else 0,
+                elementwise_flops=cost.elementwise_flops if cost is not None else 0,
+                read_bytes=cost.read_bytes if cost is not None else 0,
+                write_bytes=cost.write_bytes if cost is not None else 0,
+                backward_flops=behind.flops if behind is not None else 0,
+                backward_bytes=behind.bytes if behind is not None else 0,
+                params=sum(param.numel for _, param in node.params),
+                forward_s=time.time_s if time is not None else None,
+                backward_s=back_s if time is not None else None,
+                time_s=time.time_s + back_s if time is not None else None,
+                bound=str(time.bound) if time is not None else str(Bound.UNKNOWN),
+                efficiency=time.efficiency if time is not None and time.time_s else None,
+                efficiency_source=EFFICIENCY_SOURCE if time is not None and time.time_s else "",
+            )
+        )  # fmt: skip
+    return tuple(rows)

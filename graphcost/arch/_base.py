@@ -1,0 +1,97 @@
+"""What an architecture is: how weights move for a step, and where that is possible.
+
+An architecture answers three questions: can this placement hold it (``check``), what
+does PAI's framework charge (``paper_traffic``), and which exchanges does a real step
+make (``exchanges``). It sees the step's plan and the placement, never the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from graphcost.engine.paper import Medium
+from graphcost.errors import PlacementError
+from graphcost.hardware import Cluster
+from graphcost.registry import Registry
+from graphcost.training import StepPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """GPUs of a job on servers of a cluster. ``ps`` parameter servers, 0 where there are none."""
+
+    gpus: int
+    servers: int
+    ps: int
+    cluster: Cluster
+
+    @property
+    def gpus_per_server(self) -> int:
+        """GPUs on the fullest server."""
+        return -(-self.gpus // self.servers)
+
+
+@dataclass(frozen=True, slots=True)
+class PaperTraffic:
+    """S_w of one kind of message, and the media it crosses one after another."""
+
+    what: str
+    weight_bytes: float
+    media: tuple[Medium, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One kind of message of a real step.
+
+    ``size_bytes``: payload of one replica. ``seconds``: time of sending so many bytes of
+    it. ``hides``: whether it can run beside the backward pass, gradient by gradient.
+    ``interference``: share of hidden time that still costs (SMs, PCIe, late starts).
+    ``wire_bytes``: bytes that a GPU sends for all of it, one direction.
+    """
+
+    what: str
+    link: str
+    kind: str
+    size_bytes: float
+    wire_bytes: float
+    seconds: Callable[[float], float]
+    hides: bool
+    interference: float
+
+
+class Architecture(Protocol):
+    """An entry of ``ARCHITECTURES``."""
+
+    name: str
+    title: str
+
+    def check(self, placement: Placement) -> None:
+        """Raise ``PlacementError`` where the placement cannot hold this architecture."""
+
+    def paper_traffic(self, plan: StepPlan, placement: Placement) -> tuple[PaperTraffic, ...]:
+        """Weight traffic as PAI's framework charges it."""
+
+    def paper_media(self, placement: Placement) -> tuple[Medium, ...]:
+        """The media of Table II."""
+
+    def paper_input_sharing(self, placement: Placement) -> int:
+        """cNodes that contend for one PCIe when inputs are copied, by default."""
+
+    def exchanges(self, plan: StepPlan, placement: Placement) -> tuple[Exchange, ...]:
+        """What a step sends under the ``calibrated`` profile."""
+
+
+ARCHITECTURES: Registry[Architecture] = Registry("architecture", "graphcost analyze --help lists them")
+
+
+def require_one_server(name: str, placement: Placement) -> None:
+    """Refuse an architecture that lives inside one server."""
+    if placement.servers > 1:
+        raise PlacementError(
+            f"architecture {name!r} runs inside one server, and {placement.gpus} GPUs need {placement.servers} of "
+            f"{placement.cluster.id} ({placement.cluster.server.gpus} GPUs each); use at most "
+            f"{placement.cluster.server.gpus} GPUs, or --arch allreduce or ps"
+        )

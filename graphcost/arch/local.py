@@ -1,0 +1,56 @@
+"""1wNg: one server, weights on the CPU, GPUs pull and push over PCIe. Source: PAI study, Table II."""
+
+from __future__ import annotations
+
+from graphcost.arch._base import ARCHITECTURES, Exchange, PaperTraffic, Placement, require_one_server
+from graphcost.engine.links import effective
+from graphcost.engine.paper import Medium
+from graphcost.training import StepPlan
+
+
+class Local:
+    """Centralised inside one server: S_w = 2 W per GPU (pull and push) over PCIe."""
+
+    name = "local"
+    title = "1wNg: weights on the CPU of one server"
+
+    def check(self, placement: Placement) -> None:
+        """One server only."""
+        require_one_server(self.name, placement)
+
+    def paper_media(self, placement: Placement) -> tuple[Medium, ...]:
+        """PCIe; nothing for one GPU, which keeps its weights."""
+        return (Medium.PCIE,) if placement.gpus > 1 else ()
+
+    def paper_traffic(self, plan: StepPlan, placement: Placement) -> tuple[PaperTraffic, ...]:
+        """2 W over PCIe, charged once per GPU."""
+        if placement.gpus == 1:
+            return ()
+        return (PaperTraffic("weights and gradients", 2.0 * plan.gradient_bytes, self.paper_media(placement)),)
+
+    def paper_input_sharing(self, placement: Placement) -> int:
+        """All GPUs of the server."""
+        return placement.gpus
+
+    def exchanges(self, plan: StepPlan, placement: Placement) -> tuple[Exchange, ...]:
+        """A pull before the step, exposed, and a push that hides in the backward pass.
+
+        GPUs behind one PCIe uplink share it: N S / uplinks in each direction.
+        """
+        if placement.gpus == 1:
+            return ()
+        server = placement.cluster.server
+        link = effective(server.pcie, "pcie")
+        sharing = min(placement.gpus, server.pcie_gpus_sharing or 1)
+        size = float(plan.gradient_bytes)
+
+        def seconds(size_bytes: float) -> float:
+            return sharing * size_bytes / link.bytes_per_s + link.latency_s
+
+        return (
+            Exchange("pull weights", "pcie", "copy from host", size, size, seconds, False, link.interference),
+            Exchange("push gradients", "pcie", "copy to host", size, size, seconds, True, link.interference),
+        )
+
+
+ARCHITECTURES.add(Local.name, Local())

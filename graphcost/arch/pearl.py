@@ -1,0 +1,70 @@
+"""PEARL: embedding tables partitioned over the GPUs of a server, dense weights replicated.
+
+Dense gradients are all-reduced; table rows travel to the GPU that looks them up and
+their gradients back to the GPU that owns them. Source: PAI study, section on PEARL
+(recalled): AllGatherv forward, reduce-scatter-like exchange backward, over NVLink.
+"""
+
+from __future__ import annotations
+
+from graphcost.arch._base import ARCHITECTURES, Exchange, PaperTraffic, Placement, require_one_server
+from graphcost.arch.allreduce import all_reduce
+from graphcost.collectives import all_reduce_sent_bytes, all_to_all_s
+from graphcost.engine.links import inside
+from graphcost.engine.paper import Medium
+from graphcost.training import StepPlan
+
+
+class Pearl:
+    """Partitioned Embedding And RepLicated."""
+
+    name = "pearl"
+    title = "PEARL: tables partitioned over NVLink, dense weights replicated"
+
+    def check(self, placement: Placement) -> None:
+        """One server only."""
+        require_one_server(self.name, placement)
+
+    def paper_media(self, placement: Placement) -> tuple[Medium, ...]:
+        """NVLink."""
+        return (Medium.NVLINK,)
+
+    def paper_traffic(self, plan: StepPlan, placement: Placement) -> tuple[PaperTraffic, ...]:
+        """The dense part as AllReduce, touched rows out and back."""
+        if placement.gpus == 1:
+            return ()
+        dense = all_reduce_sent_bytes(_dense_bytes(plan), placement.gpus)
+        parts = [PaperTraffic("dense gradients", 2 * dense, self.paper_media(placement))]
+        if plan.rows_bytes:
+            parts.append(PaperTraffic("embedding rows", 2.0 * plan.rows_bytes, self.paper_media(placement)))
+        return tuple(parts)
+
+    def paper_input_sharing(self, placement: Placement) -> int:
+        """All GPUs of the server."""
+        return placement.gpus
+
+    def exchanges(self, plan: StepPlan, placement: Placement) -> tuple[Exchange, ...]:
+        """Rows out before the forward pass and back after it (both exposed), dense gradients hidden."""
+        if placement.gpus == 1:
+            return ()
+        link = inside(placement.cluster, placement.gpus)
+
+        def seconds(size_bytes: float) -> float:
+            return all_to_all_s(size_bytes, placement.gpus, link.bytes_per_s, link.latency_s)
+
+        rows = float(plan.rows_bytes)
+        parts: tuple[Exchange, ...] = ()
+        if rows:
+            wire = rows * (placement.gpus - 1) / placement.gpus
+            parts = (
+                Exchange("embedding rows out", link.name, "all-to-all", rows, wire, seconds, False, link.interference),
+                Exchange("row gradients back", link.name, "all-to-all", rows, wire, seconds, False, link.interference),
+            )
+        return (*parts, *all_reduce(_dense_bytes(plan), placement))
+
+
+def _dense_bytes(plan: StepPlan) -> int:
+    return sum(gradient.bytes for gradient in plan.dense_gradients)
+
+
+ARCHITECTURES.add(Pearl.name, Pearl())

@@ -1,0 +1,169 @@
+"""Options that commands share, and the way from them to ``AnalysisOptions``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any, TypeVar
+
+import click
+
+from graphcost.analysis import AnalysisOptions
+from graphcost.arch import ARCHITECTURES
+from graphcost.engine.timeline import Overlap
+from graphcost.errors import UsageError
+from graphcost.frontends.options import LoadOptions
+from graphcost.predict import Execution, Profile
+from graphcost.training import OPTIMIZERS, Precision
+from graphcost.units import parse_bandwidth, parse_flops_per_s, parse_share
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Quantity(click.ParamType):
+    """An option value with a unit, parsed by ``graphcost.units``."""
+
+    def __init__(self, name: str, parse: Callable[[str], float]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Text to SI base units; raises ``UsageError`` with an example."""
+        if isinstance(value, float):
+            return value
+        try:
+            return self._parse(value)
+        except UsageError as error:
+            self.fail(str(error), param, ctx)
+
+
+BANDWIDTH = Quantity("BANDWIDTH", parse_bandwidth)
+FLOPS_PER_S = Quantity("FLOP/s", parse_flops_per_s)
+SHARE = Quantity("SHARE", parse_share)
+
+
+def _stack(*options: Callable[[F], F]) -> Callable[[F], F]:
+    return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
+
+
+models_argument = click.argument("models", metavar="MODEL...", nargs=-1, required=True)
+
+size_options = _stack(
+    click.option("--batch", type=int, help="Samples per GPU and step (default: the file's, else 32)."),
+    click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Size of an open dimension."),
+    click.option("--input-shape", "input_shapes", multiple=True, metavar="NAME=1,3,224,224", help="Shape of an input."),
+    click.option("--input-value", "input_values", multiple=True, metavar="NAME=V", help="Value that steers control flow."),
+)
+
+cluster_options = _stack(
+    click.option("--cluster", metavar="NAME|FILE", help="Cluster, from `graphcost devices` or a TOML file (default dgx-a100)."),
+    click.option("--device", metavar="NAME|FILE", help="Put this device into the cluster's servers."),
+    click.option("--network", type=BANDWIDTH, help="Network rate of a whole server, e.g. 25Gb/s."),
+    click.option("--nvlink", type=BANDWIDTH, help="Scale-up rate of a GPU, one direction, e.g. 300GB/s."),
+    click.option("--pcie", type=BANDWIDTH, help="PCIe rate of a GPU, one direction."),
+    click.option("--mem-bandwidth", type=BANDWIDTH, help="Device memory bandwidth."),
+    click.option("--peak", type=FLOPS_PER_S, help="Peak compute rate, all dtypes, e.g. 312TFLOP/s."),
+    click.option("--network-kind", metavar="KIND", help="tcp, tcp-cloud, roce, infiniband, efa: what a nominal rate gives."),
+)
+
+training_options = _stack(
+    click.option("--precision", default="fp32", show_default=True, metavar="|".join(Precision)),
+    click.option("--optimizer", default="adam", show_default=True, metavar="|".join(OPTIMIZERS), help="none: forward only."),
+    click.option("--freeze", multiple=True, metavar="PATTERN", help="Parameters not trained (shell pattern)."),
+    click.option("--profile", default="calibrated", show_default=True, metavar="|".join(Profile)),
+    click.option("--execution", default="eager", show_default=True, metavar="|".join(Execution)),
+    click.option("--overlap", metavar="|".join(Overlap), help="Default bucketed; none under paper."),
+    click.option("--accumulate", type=int, default=1, show_default=True, help="Micro-batches per step."),
+    click.option("--recompute", is_flag=True, help="Recompute activations in the backward pass."),
+    click.option("--input-sharing", type=int, help="GPUs contending for one PCIe on input copies (paper)."),
+)
+
+placement_options = _stack(
+    click.option("--servers", type=int, help="Spread the GPUs over this many servers."),
+    click.option("--ps", type=int, help="Parameter servers (default: as many as worker servers)."),
+)
+
+verdict_options = _stack(
+    click.option("--max-comm-share", type=SHARE, default=0.5, show_default="50%", help="Flag models strictly over it."),
+    click.option(
+        "--on-doubt", type=click.Choice(["fail", "warn", "pass"]), default="warn", show_default=True,
+        help="When the interval straddles the limit.",
+    ),
+    click.option("--strict", is_flag=True, help="Operators without a rule are an error (exit 4)."),
+    click.option("--min-coverage", type=SHARE, help="Least share of operators with an answer (else exit 4)."),
+    click.option("--exit-zero", is_flag=True, help="Findings do not fail (turns exit 1 into 0)."),
+)  # fmt: skip
+
+shared_flags = _stack(
+    click.option("--quiet", is_flag=True, help="No notes on stderr."),
+    click.option("--debug", is_flag=True, help="Show tracebacks."),
+)
+
+arch_option = click.option(
+    "--arch", metavar="|".join(ARCHITECTURES), help="Default allreduce when --gpus is over 1, else single."
+)
+gpus_option = click.option("--gpus", type=int, default=1, show_default=True, help="GPUs in the job.")
+
+
+def load_options(batch: int | None, dims: tuple[str, ...], input_shapes: tuple[str, ...], input_values: tuple[str, ...]) -> LoadOptions:
+    """Text bindings to ``LoadOptions``; raises ``UsageError`` for text that is none."""
+    if batch is not None and batch < 1:
+        raise UsageError(f"--batch {batch}: at least one sample")
+    return LoadOptions(
+        batch=batch,
+        dims={name: _size(text, "--dim", name) for name, text in _pairs(dims, "--dim", "NAME=N")},
+        input_shapes={
+            name: tuple(_size(part, "--input-shape", name) for part in text.replace("x", ",").split(",") if part.strip())
+            for name, text in _pairs(input_shapes, "--input-shape", "NAME=1,3,224,224")
+        },
+        input_values={
+            name: tuple(_number(part, name) for part in text.split(","))
+            for name, text in _pairs(input_values, "--input-value", "NAME=16000")
+        },
+    )
+
+
+def analysis_options(values: dict[str, Any]) -> AnalysisOptions:
+    """Parsed command-line values to ``AnalysisOptions``; what a command lacks keeps its default."""
+    renamed = {
+        "network": "network_bytes_per_s", "nvlink": "nvlink_bytes_per_s", "pcie": "pcie_bytes_per_s",
+        "mem_bandwidth": "mem_bytes_per_s", "peak": "peak_flops_per_s",
+    }  # fmt: skip
+    fields = AnalysisOptions.__dataclass_fields__
+    chosen = {renamed.get(name, name): value for name, value in values.items()}
+    load = load_options(values["batch"], values["dims"], values["input_shapes"], values["input_values"])
+    return AnalysisOptions(**{name: value for name, value in chosen.items() if name in fields}, load=load)
+
+
+def _pairs(items: tuple[str, ...], option: str, form: str) -> list[tuple[str, str]]:
+    pairs = []
+    for item in items:
+        name, separator, text = item.rpartition("=")
+        if not separator or not name or not text:
+            raise UsageError(f"{option} {item!r}: write it as {form}")
+        pairs.append((name, text))
+    return pairs
+
+
+def _size(text: str, option: str, name: str) -> int:
+    try:
+        size = int(text)
+    except ValueError:
+        raise UsageError(f"{option} {name}={text}: {text!r} is not a whole number") from None
+    if size < 0:
+        raise UsageError(f"{option} {name}={text}: a size is not negative")
+    return size
+
+
+def _number(text: str, name: str) -> float:
+    lowered = text.strip().lower()
+    if lowered in ("true", "false"):
+        return float(lowered == "true")
+    try:
+        return int(lowered)
+    except ValueError:
+        pass
+    try:
+        return float(lowered)
+    except ValueError:
+        raise UsageError(f"--input-value {name}={text}: {text!r} is not a number, true or false") from None

@@ -1,0 +1,65 @@
+"""One model under several architectures and GPU counts: PAI's projection, for one graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from graphcost.analysis import AnalysisOptions, analyze_graph, resolve
+from graphcost.arch import ARCHITECTURES
+from graphcost.errors import PlacementError, UsageError
+from graphcost.graph import build_graph
+from graphcost.result import Analysis
+from graphcost.sources import load_model
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An architecture that a placement cannot hold."""
+
+    arch: str
+    gpus: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Results from fastest to slowest by samples per second, and what was refused."""
+
+    name: str
+    source: str
+    ranked: tuple[Analysis, ...]
+    refused: tuple[Refusal, ...]
+    notes: tuple[str, ...]
+
+
+def compare_model(source: Any, options: AnalysisOptions, gpu_counts: Sequence[int], archs: Sequence[str] = ()) -> Comparison:
+    """Analyse ``source`` once per architecture and GPU count; the graph is loaded once.
+
+    An architecture that a placement cannot hold is refused by name; where none is left,
+    raises ``PlacementError``.
+    """
+    for name in archs:
+        ARCHITECTURES.find(name)
+    base = replace(options, arch="single", gpus=1, servers=None, ps=None)
+    resolve(base)  # names and cluster are checked before the file is read
+    graph = build_graph(load_model(source, options.load))
+    results: list[Analysis] = []
+    refused: list[Refusal] = []
+    for gpus in gpu_counts:
+        for name in archs or tuple(ARCHITECTURES):
+            tried = replace(options, arch=name, gpus=gpus, ps=options.ps if name == "ps" else None)
+            try:
+                choice = resolve(tried)
+            except (PlacementError, UsageError) as error:
+                if not isinstance(error, PlacementError):
+                    raise
+                refused.append(Refusal(name, gpus, str(error)))
+                continue
+            results.append(analyze_graph(graph, tried, choice, command="compare"))
+    if not results:
+        raise PlacementError("; ".join(entry.reason for entry in refused))
+    ranked = sorted(results, key=lambda result: (result.step.step_s / (result.placement.gpus or 1), result.placement.gpus))
+    model = graph.graph["model"]
+    return Comparison(model.name, model.source, tuple(ranked), tuple(refused), ranked[0].model.notes)

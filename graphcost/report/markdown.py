@@ -1,0 +1,47 @@
+"""Markdown and CSV of analyses: one row a model."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import asdict
+from io import StringIO
+from typing import Any
+
+from graphcost.report.tables import markdown_table
+from graphcost.result import Analysis
+from graphcost.units import format_bytes, format_count, format_macs, format_seconds, format_share
+
+
+def markdown_report(results: Sequence[Analysis], **_: Any) -> str:
+    """A table of verdicts, then each reason."""
+    columns = ["model", "verdict", "communication", "step", "bound", "MAC", "parameters", "memory"]
+    rows = [
+        [
+            r.model.name, r.step.verdict, format_share(r.step.comm_share), format_seconds(r.step.step_s), r.step.bound,
+            format_macs(r.graph.macs), format_count(r.graph.params), format_bytes(r.training.memory.peak_bytes),
+        ]
+        for r in results
+    ]  # fmt: skip
+    reasons = "\n".join(f"- **{r.model.name}**: {r.step.reason}" for r in results)
+    return markdown_table(columns, rows) + "\n" + reasons + "\n"
+
+
+def csv_report(results: Sequence[Analysis], *, per_op: bool = False, **_: Any) -> str:
+    """One row a model, or one row an operator with ``per_op``."""
+    buffer = StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    if per_op:
+        rows = [{"model": r.model.name, **asdict(op)} for r in results for op in r.ops]
+    else:
+        rows = [
+            {
+                "model": r.model.name, "arch": r.placement.arch, "gpus": r.placement.gpus, "cluster": r.placement.cluster,
+                "macs": r.graph.macs, "params": r.graph.params, **asdict(r.step),
+            }
+            for r in results
+        ]  # fmt: skip
+    if rows:
+        writer.writerow(rows[0])
+        writer.writerows(row.values() for row in rows)
+    return buffer.getvalue()

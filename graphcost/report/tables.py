@@ -1,0 +1,62 @@
+"""Plain tables through rich: one look for every command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from io import StringIO
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+DEFAULT_WIDTH = 100
+
+
+def table_text(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: Sequence[int] = (),
+    width: int = DEFAULT_WIDTH,
+    title: str | None = None,
+    header: bool = True,
+) -> str:
+    """Rows in aligned columns; those in ``right`` are right-aligned. Long cells are cut with an ellipsis."""
+    table = Table(
+        box=None, pad_edge=False, show_header=header, title=title, title_justify="left", title_style="",
+        header_style="", padding=(0, 2, 0, 0),
+    )  # fmt: skip
+    for index, name in enumerate(columns):
+        table.add_column(name, justify="right" if index in right else "left", no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    return rendered(table, width)
+
+
+def rendered(item: Any, width: int) -> str:
+    """A rich renderable as text without colour, lines stripped on the right."""
+    buffer = StringIO()
+    console = Console(file=buffer, width=width, color_system=None, force_terminal=False, legacy_windows=False, highlight=False)
+    console.print(item)
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+
+
+def fields_text(fields: Mapping[str, Any], indent: str = "") -> str:
+    """``name  value`` lines, nested mappings indented."""
+    lines = []
+    width = max((len(str(name)) for name in fields), default=0)
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            lines.append(f"{indent}{name}")
+            lines.append(fields_text(value, indent + "  ").rstrip("\n"))
+        else:
+            lines.append(f"{indent}{name!s:<{width}}  {value}")
+    return "\n".join(lines) + "\n"
+
+
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A GitHub table."""
+    cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in cells)]) + "\n"

@@ -1,0 +1,186 @@
+"""The terminal report: verdict and reason first, then the parts, then the heaviest operators."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import defaultdict
+from collections.abc import Sequence
+
+from graphcost.report.tables import DEFAULT_WIDTH, table_text
+from graphcost.result import Analysis, OpInfo
+from graphcost.units import (
+    format_bytes,
+    format_count,
+    format_flops,
+    format_macs,
+    format_seconds,
+    format_share,
+)
+
+_VERDICTS = {"flagged": "FLAGGED", "clear": "CLEAR", "too-close": "TOO CLOSE"}
+_BAR = 24
+
+
+def text_report(
+    results: Sequence[Analysis], *, width: int = DEFAULT_WIDTH, top: int = 10, per_op: bool = False, by: str | None = None
+) -> str:
+    """One result in full; several as one table, then each one's verdict line."""
+    if len(results) == 1:
+        return _full(results[0], width, top, per_op, by)
+    return _table(results, width)
+
+
+def _table(results: Sequence[Analysis], width: int) -> str:
+    columns = ["model", "verdict", "comm", "step", "samples/s", "bound", "MAC", "params", "unknown"]
+    rows = [
+        [
+            r.model.name, r.step.verdict, format_share(r.step.comm_share), format_seconds(r.step.step_s),
+            _rate(r.step.samples_per_s), r.step.bound, format_macs(r.graph.macs), format_count(r.graph.params),
+            str(sum(entry.count for entry in r.graph.coverage.unknown)),
+        ]
+        for r in results
+    ]  # fmt: skip
+    place = results[0].placement
+    head = f"{place.arch}, {_plural(place.gpus, 'GPU')} on {_plural(place.servers, 'server')} of {place.cluster}, {place.profile} profile\n"
+    return head + table_text(columns, rows, right=(2, 3, 4, 6, 7, 8), width=width)
+
+
+def _full(r: Analysis, width: int, top: int, per_op: bool, by: str | None) -> str:
+    parts = [_head(r), _verdict(r, width), _step(r, width), _memory(r, width), _graph(r, width)]
+    if by is not None:
+        parts.append(_grouped(r.ops, by, width, top))
+    else:
+        parts.append(_operators(r.ops, width, None if per_op else top))
+    return "\n".join([*parts, _coverage(r)]) + "\n"
+
+
+def _head(r: Analysis) -> str:
+    place = r.placement
+    default = " (the default cluster)" if place.cluster_source == "default" else ""
+    batch = f"batch {place.batch_per_gpu} per GPU" if place.batch_per_gpu is not None else "no batch dimension"
+    ps = f", {place.ps} parameter server{'s' if place.ps != 1 else ''}" if place.ps else ""
+    return (
+        f"{r.model.name}: {place.arch}, {_plural(place.gpus, 'GPU')} on {_plural(place.servers, 'server')} "
+        f"of {place.cluster}{default}{ps}\n"
+        f"{place.device}, {batch}, {r.training.precision}, {r.training.optimizer}, "
+        f"{place.profile} profile, {place.execution}, overlap {place.overlap}\n"
+    )
+
+
+def _verdict(r: Analysis, width: int) -> str:
+    step = r.step
+    interval = ""
+    if step.comm_share_low != step.comm_share_high:
+        interval = f" ({format_share(step.comm_share_low)} to {format_share(step.comm_share_high)})"
+    line = (
+        f"{_VERDICTS[step.verdict]}: communication is {format_share(step.comm_share)}{interval} of the step, "
+        f"limit {format_share(step.max_comm_share)}"
+    )
+    lines = [line, step.reason]
+    if step.comm_share_at_batch_32 is not None:
+        lines.append(f"the file fixes the batch at 1; at batch 32 communication is {format_share(step.comm_share_at_batch_32)}")
+    wrapped = [textwrap.fill(text, width, subsequent_indent="  ", initial_indent="" if i == 0 else "  ") for i, text in enumerate(lines)]
+    return "\n".join(wrapped) + "\n"
+
+
+def _step(r: Analysis, width: int) -> str:
+    step = r.step
+    interval = f" ({format_seconds(step.step_low_s)} to {format_seconds(step.step_high_s)})" if step.step_low_s != step.step_high_s else ""
+    rate = f", {_rate(step.samples_per_s)} samples/s" if step.samples_per_s is not None else ""
+    head = (
+        f"step {format_seconds(step.step_s)}{interval}{rate}, scaling {format_share(step.scaling_efficiency)}, bound by {step.bound}"
+    )
+    named = [
+        ("compute", step.compute_s), ("memory", step.memory_s), ("host", step.host_s), ("input", step.input_s),
+        ("communication", step.exposed_comm_s),
+    ]  # fmt: skip
+    rows = []
+    for name, seconds in named:
+        share = seconds / step.step_s if step.step_s else 0.0
+        note = f"exposed, of {format_seconds(step.comm_s)}" if name == "communication" and step.comm_s else ""
+        rows.append([f"  {name}", format_seconds(seconds), format_share(share), "#" * round(share * _BAR), note])
+    return head + "\n" + table_text(["", "", "", "", ""], rows, right=(1, 2), width=width, header=False)
+
+
+def _memory(r: Analysis, width: int) -> str:
+    memory = r.training.memory
+    fits = "fits" if memory.fits else "DOES NOT FIT"
+    text = (
+        f"memory {format_bytes(memory.peak_bytes)} ({fits}): weights {format_bytes(memory.weights_bytes)}, "
+        f"gradients {format_bytes(memory.gradients_bytes)}, optimizer {format_bytes(memory.optimizer_bytes)}, "
+        f"activations {format_bytes(memory.activations_bytes)}, buffers {format_bytes(memory.buffers_bytes)}"
+    )
+    return textwrap.fill(text, width, subsequent_indent="  ")
+
+
+def _graph(r: Analysis, width: int) -> str:
+    graph = r.graph
+    forward, backward = r.training.forward_flops, r.training.backward_flops
+    text = (
+        f"graph {format_macs(graph.macs)}, {format_flops(graph.matmul_flops)} matmul, "
+        f"{format_flops(graph.elementwise_flops)} elementwise, {format_count(graph.params)} parameters "
+        f"({format_bytes(graph.param_bytes)}), {format_count(graph.buffers)} buffers; "
+        f"training {format_flops(forward + backward + r.training.update_flops)} a step"
+    )
+    return textwrap.fill(text, width, subsequent_indent="  ") + "\n"
+
+
+def _operators(ops: Sequence[OpInfo], width: int, top: int | None) -> str:
+    timed = any(op.time_s is not None for op in ops)
+    ranked = sorted(ops, key=lambda op: -(op.time_s or 0.0) if timed else -(op.matmul_flops + op.elementwise_flops))
+    shown = list(ops) if top is None else [op for op in ranked if op.counted][:top]
+    if not shown:
+        return ""
+    total_s = sum(op.time_s or 0.0 for op in ops)
+    columns = ["operator", "name", "FLOP", "bytes", "parameters"]
+    rows = [
+        [op.op_type, _short(op.name), format_count(op.matmul_flops + op.elementwise_flops), format_bytes(op.read_bytes + op.write_bytes), format_count(op.params)]
+        for op in shown
+    ]  # fmt: skip
+    right = [2, 3, 4]
+    if timed:
+        columns = ["time", "share", *columns, "bound"]
+        rows = [
+            [format_seconds(op.time_s or 0.0), format_share((op.time_s or 0.0) / total_s if total_s else 0.0), *row, op.bound]
+            for op, row in zip(shown, rows, strict=True)
+        ]
+        right = [0, 1, 4, 5, 6]
+    title = "operators in execution order" if top is None else f"heaviest of {len(ops)} operators"
+    what = " (time: forward and backward; FLOP, bytes: forward)" if timed else ""
+    return title + what + "\n" + table_text(columns, rows, right=right, width=width)
+
+
+def _grouped(ops: Sequence[OpInfo], by: str, width: int, top: int) -> str:
+    key = {"module": lambda op: op.module or "(top)", "op": lambda op: op.op_type, "class": lambda op: op.op_class}[by]
+    sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0, 0, 0, 0])
+    for op in ops:
+        entry = sums[key(op)]
+        for index, amount in enumerate((op.time_s or 0.0, op.matmul_flops + op.elementwise_flops, op.read_bytes + op.write_bytes, op.params, 1)):
+            entry[index] += amount
+    rows = [
+        [name, format_seconds(s[0]), format_count(s[1]), format_bytes(s[2]), format_count(s[3]), str(int(s[4]))]
+        for name, s in sorted(sums.items(), key=lambda item: (-item[1][0], -item[1][1]))[:top]
+    ]
+    return f"by {by}\n" + table_text([by, "time", "FLOP", "bytes", "parameters", "operators"], rows, right=(1, 2, 3, 4, 5), width=width)
+
+
+def _coverage(r: Analysis) -> str:
+    coverage = r.graph.coverage
+    unknown = sum(entry.count for entry in coverage.unknown)
+    names = f" ({', '.join(f'{e.op_type} x{e.count}' for e in coverage.unknown)})" if unknown else ""
+    return f"operators: {coverage.counted} counted, {coverage.free} free, {unknown} unknown{names}; {coverage.folded} constant, folded"
+
+
+def _short(name: str, limit: int = 34) -> str:
+    """The end of a long name says more than its beginning."""
+    return name if len(name) <= limit else "..." + name[-(limit - 3) :]
+
+
+def _rate(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _plural(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"

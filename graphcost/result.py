@@ -1,0 +1,242 @@
+"""The result of one analysis: frozen values with the JSON contract's names.
+
+``Analysis.to_dict()`` is the JSON of ``graphcost analyze --format json``; the schema
+ships as ``graphcost/report/analysis.schema.json``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What was read, and with which sizes."""
+
+    source: str
+    name: str
+    format: str
+    inputs: Mapping[str, Mapping[str, Any]]
+    bindings: Mapping[str, int]
+    batch_source: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownInfo:
+    """An operator type without a rule."""
+
+    op_type: str
+    count: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageInfo:
+    """Operators counted, free by decision, unknown. ``folded`` ran on constants and are in none of them."""
+
+    counted: int
+    free: int
+    unknown: tuple[UnknownInfo, ...]
+    folded: int
+
+
+@dataclass(frozen=True, slots=True)
+class GraphInfo:
+    """The forward pass: exact integers for the batch analysed."""
+
+    ops: int
+    macs: int
+    matmul_flops: int
+    elementwise_flops: int
+    read_bytes: int
+    write_bytes: int
+    params: int
+    param_bytes: int
+    buffers: int
+    buffer_bytes: int
+    coverage: CoverageInfo
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryInfo:
+    """Bytes on one device at the peak of a step."""
+
+    weights_bytes: int
+    gradients_bytes: int
+    optimizer_bytes: int
+    activations_bytes: int
+    buffers_bytes: int
+    peak_bytes: int
+    fits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingInfo:
+    """One training step of one replica, before hardware."""
+
+    optimizer: str
+    precision: str
+    forward_flops: int
+    forward_matmul_flops: int
+    backward_flops: int
+    backward_matmul_flops: int
+    update_flops: int
+    gradient_bytes: int
+    sparse_gradient_bytes: int
+    read_bytes: int
+    write_bytes: int
+    memory: MemoryInfo
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementInfo:
+    """Where it runs. ``cluster_source``: option, or the default that nobody chose."""
+
+    arch: str
+    gpus: int
+    servers: int
+    ps: int
+    cluster: str
+    cluster_source: str
+    device: str
+    batch_per_gpu: int | None
+    global_batch: int | None
+    profile: str
+    execution: str
+    overlap: str
+    accumulate: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepInfo:
+    """The predicted step; ``input_s + compute_s + memory_s + host_s + exposed_comm_s = step_s``."""
+
+    step_s: float
+    step_low_s: float
+    step_high_s: float
+    input_s: float
+    compute_s: float
+    memory_s: float
+    host_s: float
+    comm_s: float
+    exposed_comm_s: float
+    comm_share: float
+    comm_share_low: float
+    comm_share_high: float
+    max_comm_share: float
+    comm_share_at_batch_32: float | None
+    bound: str
+    verdict: str
+    flagged: bool
+    reason: str
+    samples_per_s: float | None
+    scaling_efficiency: float
+
+
+@dataclass(frozen=True, slots=True)
+class MessageInfo:
+    """Communication of one kind over one link."""
+
+    what: str
+    link: str
+    kind: str
+    bytes: float
+    time_s: float
+    exposed_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something a reader must know: rule, level (error, warning, note), message, where."""
+
+    rule: str
+    level: str
+    message: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpInfo:
+    """One operator over the whole step: forward costs, and times of both passes."""
+
+    id: str
+    name: str
+    op_type: str
+    op_class: str
+    module: str
+    origin: str
+    repeat: int
+    counted: bool
+    matmul_flops: int
+    elementwise_flops: int
+    read_bytes: int
+    write_bytes: int
+    backward_flops: int
+    backward_bytes: int
+    params: int
+    forward_s: float | None
+    backward_s: float | None
+    time_s: float | None
+    bound: str
+    efficiency: float | None
+    efficiency_source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """Everything that ``graphcost analyze`` says about one model."""
+
+    graphcost_version: str
+    command: str
+    model: ModelInfo
+    graph: GraphInfo
+    training: TrainingInfo
+    placement: PlacementInfo
+    step: StepInfo
+    communication: tuple[MessageInfo, ...]
+    findings: tuple[Finding, ...]
+    ops: tuple[OpInfo, ...]
+
+    def to_dict(self, *, per_op: bool = False) -> dict[str, Any]:
+        """Plain data with the keys of the JSON contract; ``ops`` only with ``per_op``."""
+        data: dict[str, Any] = {"schema_version": SCHEMA_VERSION, **asdict(self)}
+        if not per_op:
+            del data["ops"]
+        return _plain(data)  # type: ignore[no-any-return]
+
+    def to_json(self, *, per_op: bool = False, indent: int | None = 2) -> str:
+        """``to_dict`` as JSON text."""
+        return json.dumps(self.to_dict(per_op=per_op), indent=indent, allow_nan=False)
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """One row per operator. Needs pandas (extra ``graphcost[dataframe]``)."""
+        import pandas as pd
+
+        return pd.DataFrame([asdict(op) for op in self.ops])
+
+    def report(self, form: str = "text") -> str:
+        """The report in one of ``graphcost.report.FORMATS``."""
+        from graphcost.report import render  # reports sit above results; only this method asks for one
+
+        return render([self], form)
+
+    def _repr_html_(self) -> str:
+        return self.report("html")
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists, for a stable JSON round trip."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value

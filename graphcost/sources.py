@@ -1,0 +1,119 @@
+"""A model's name or object -> its op graph: which frontend reads what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphcost.errors import ModelFileError, UsageError
+from graphcost.frontends.options import LoadOptions
+from graphcost.graph import branch_weight, build_graph
+from graphcost.graph_io import read_graph
+from graphcost.ir import Model
+
+if TYPE_CHECKING:
+    from graphcost.graph import OpGraph
+
+ZOO_PREFIX = "zoo:"
+
+MODEL_SUFFIXES = (".onnx",)
+"""What a folder is searched for."""
+
+_LATER = {
+    ".pt2": "torch", ".pb": "tensorflow", ".keras": "tensorflow", ".h5": "tensorflow",
+}  # fmt: skip
+
+
+def load(
+    source: Any,
+    example_inputs: Any = None,
+    *,
+    batch: int | None = None,
+    dims: Mapping[str, int] | None = None,
+    input_shapes: Mapping[str, tuple[int, ...]] | None = None,
+    input_values: Mapping[str, Any] | None = None,
+) -> OpGraph:
+    """Load a model as an annotated ``networkx.MultiDiGraph``.
+
+    ``source``: a path to an ONNX file or a saved ``graph.json``, ``"zoo:NAME"``, or an
+    ``onnx.ModelProto``. ``batch`` and ``dims`` bind open sizes (elements),
+    ``input_shapes`` whole inputs, ``input_values`` inputs that steer control flow.
+
+    Raises ``ModelFileError`` for what cannot be read, ``MissingSizeError`` for a size
+    nobody gave, ``UsageError`` for one that contradicts the model.
+
+    >>> graph = load("zoo:mlp", batch=4)
+    >>> sorted({data["op"].op_type for _, data in graph.nodes(data=True)})
+    ['Gemm', 'Relu']
+    """
+    values = {name: _as_values(value) for name, value in (input_values or {}).items()}
+    options = LoadOptions(batch, dims or {}, input_shapes or {}, values)
+    return build_graph(load_model(source, options, example_inputs))
+
+
+def load_model(source: Any, options: LoadOptions, example_inputs: Any = None) -> Model:
+    """As ``load``, before costs: the neutral ``Model``."""
+    if example_inputs is not None:
+        raise UsageError("example_inputs go with a torch module; files state their own inputs")
+    if isinstance(source, (str, Path)):
+        return _load_named(str(source), options)
+    if type(source).__name__ == "ModelProto":
+        from graphcost.frontends.onnx import load_onnx
+
+        return load_onnx(source, options, branch_weight)
+    raise UsageError(
+        f"cannot read a model from {type(source).__module__}.{type(source).__qualname__}; "
+        "give a path, 'zoo:NAME' or an onnx.ModelProto"
+    )
+
+
+def expand(source: str) -> list[str]:
+    """A folder stands for every model file in it, sorted; anything else for itself."""
+    path = Path(source)
+    if source.startswith(ZOO_PREFIX) or not path.is_dir():
+        return [source]
+    found = sorted(str(p) for p in path.rglob("*") if p.suffix in MODEL_SUFFIXES and p.is_file())
+    if not found:
+        raise ModelFileError(f"{source}: no model file in this folder (looked for {', '.join(MODEL_SUFFIXES)})")
+    return found
+
+
+def _load_named(source: str, options: LoadOptions) -> Model:
+    if source.startswith(ZOO_PREFIX):
+        from graphcost import models_zoo
+
+        _refuse_bindings(source, options)
+        return models_zoo.build(source.removeprefix(ZOO_PREFIX), batch=options.batch, dims=options.dims)
+    path = Path(source)
+    if path.suffix == ".json":
+        _refuse_bindings(source, options, sizes=False)
+        return read_graph(path)
+    if path.suffix in _LATER:
+        if not path.exists():
+            raise ModelFileError(f"{source}: no such file")
+        raise ModelFileError(
+            f"{source}: {path.suffix} models are not read by this version; export the model to ONNX"
+        )
+    if ":" in source and not path.exists():
+        raise UsageError(
+            f"{source}: models from Python callables or other libraries are not read by this version; "
+            "export the model to ONNX, or use zoo:NAME"
+        )
+    from graphcost.frontends.onnx import load_onnx
+
+    return load_onnx(path, options, branch_weight)
+
+
+def _refuse_bindings(source: str, options: LoadOptions, *, sizes: bool = True) -> None:
+    given = [*options.input_shapes, *options.input_values]
+    if not sizes:
+        given += [*options.dims, *(["batch"] if options.batch is not None else [])]
+    if given:
+        raise UsageError(f"{source} has no open input {given[0]!r}; leave that option out")
+
+
+def _as_values(value: Any) -> tuple[float, ...]:
+    if hasattr(value, "reshape"):
+        value = value.reshape(-1).tolist()
+    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
