@@ -194,9 +194,7 @@ def _part(
     value = table.data.get(key)
     if isinstance(value, dict):
         outer = {"source": table.data["source"]} if "source" in table.data else {}
-        return build(
-            {**outer, **value}, table.file, f"{table.data.get('id', Path(table.file).stem)}-{key}", key
-        )
+        return build({**outer, **value}, table.file, f"{table.data.get('id', Path(table.file).stem)}-{key}", key)
     if not isinstance(value, str):
         table.fail(key, f"is {value!r}, but it must be a name, a .toml file or a table")
     beside = folder is not None and value.endswith(".toml")

@@ -132,9 +132,7 @@ class Table:
         return FrozenMap({} if table is None else {name: table.text(name) for name in table.data})
 
 
-def read_sources(
-    data: Mapping[str, Any], file: str, where: str, inline: tuple[str, ...] = ()
-) -> FrozenMap[str]:
+def read_sources(data: Mapping[str, Any], file: str, where: str, inline: tuple[str, ...] = ()) -> FrozenMap[str]:
     """The sources of a table: field -> text; every number must have one.
 
     ``source`` covers whatever ``[sources]`` does not name; a name covers the whole

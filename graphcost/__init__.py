@@ -13,7 +13,8 @@ from graphcost._version import __version__
 from graphcost.errors import GraphcostError
 
 if TYPE_CHECKING:
-    from graphcost.analysis import AnalysisOptions, analyze
+    from graphcost.analysis import analyze
+    from graphcost.placing import AnalysisOptions
     from graphcost.result import Analysis
     from graphcost.sources import load
 
@@ -22,7 +23,7 @@ __all__ = ["Analysis", "AnalysisOptions", "GraphcostError", "__version__", "anal
 # Names resolved on first use, so that `import graphcost` reads no model code.
 _LAZY = {
     "analyze": "graphcost.analysis",
-    "AnalysisOptions": "graphcost.analysis",
+    "AnalysisOptions": "graphcost.placing",
     "Analysis": "graphcost.result",
     "load": "graphcost.sources",
 }

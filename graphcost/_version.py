@@ -1,8 +1,3 @@
-"""The version, from the installed package's metadata."""
+"""The version; ``pyproject.toml`` reads it from here."""
 
-from importlib.metadata import PackageNotFoundError, version
-
-try:
-    __version__ = version("graphcost")
-except PackageNotFoundError:  # a source tree that was never installed
-    __version__ = "0+unknown"
+__version__ = "0.1.0"

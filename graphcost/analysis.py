@@ -3,150 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from graphcost._version import __version__
-from graphcost.arch import ARCHITECTURES, Architecture, Placement
-from graphcost.device_db import load_cluster, load_device
 from graphcost.engine.roofline import EFFICIENCY_SOURCE, Bound
-from graphcost.engine.timeline import Overlap
-from graphcost.errors import GraphcostError, PlacementError, UnknownNameError, UsageError
+from graphcost.errors import GraphcostError, UnknownNameError, UsageError
+from graphcost.frontends.options import LoadOptions
 from graphcost.graph import GraphTotals, build_graph, operators, totals
-from graphcost.hardware import Cluster
-from graphcost.ir import BatchSource, Model
-from graphcost.predict import Execution, Profile, StepTime, predict_calibrated, predict_paper
+from graphcost.ir import BatchSource, Model, Phase
+from graphcost.placing import AnalysisOptions, Choice, resolve
+from graphcost.predict import Profile, StepTime, predict_calibrated, predict_paper
+from graphcost.recipe import OPTIMIZERS, Precision
 from graphcost.registry import did_you_mean
 from graphcost.result import (
-    Analysis, CoverageInfo, GraphInfo, MemoryInfo, MessageInfo, ModelInfo, OpInfo, PlacementInfo, StepInfo, TrainingInfo,
+    Analysis,
+    CoverageInfo,
+    GraphInfo,
+    MemoryInfo,
+    MessageInfo,
+    ModelInfo,
+    OpInfo,
+    PlacementInfo,
+    StepInfo,
+    TrainingInfo,
     UnknownInfo,
-)  # fmt: skip
-from graphcost.sources import LoadOptions, load_model
-from graphcost.training import OPTIMIZERS, Phase, Precision, StepPlan, plan_step
+)
+from graphcost.sources import load_model
+from graphcost.training import StepPlan, plan_step
 from graphcost.verdict import Verdict, findings_of, judge, reason_of
 
 if TYPE_CHECKING:
     from graphcost.graph import OpGraph
 
-DEFAULT_CLUSTER = "dgx-a100"
 REBATCH = 32
 """A file fixed at batch 1 is also judged at this batch."""
-
-
-@dataclass(frozen=True, slots=True)
-class AnalysisOptions:
-    """Options of ``analyze``; names and defaults are the command line's. Rates are bytes/s or FLOP/s."""
-
-    arch: str | None = None
-    gpus: int = 1
-    servers: int | None = None
-    ps: int | None = None
-    cluster: str | None = None
-    device: str | None = None
-    network_bytes_per_s: float | None = None
-    nvlink_bytes_per_s: float | None = None
-    pcie_bytes_per_s: float | None = None
-    mem_bytes_per_s: float | None = None
-    peak_flops_per_s: float | None = None
-    network_kind: str | None = None
-    precision: str = "fp32"
-    optimizer: str = "adam"
-    freeze: tuple[str, ...] = ()
-    profile: str = "calibrated"
-    execution: str = "eager"
-    overlap: str | None = None
-    accumulate: int = 1
-    recompute: bool = False
-    input_sharing: int | None = None
-    max_comm_share: float = 0.5
-    load: LoadOptions = field(default_factory=LoadOptions)
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Options resolved to the things they name."""
-
-    arch: Architecture
-    placement: Placement
-    cluster_source: str
-    profile: Profile
-    execution: Execution
-    overlap: Overlap
-    precision: Precision
-
-
-def resolve(options: AnalysisOptions) -> Choice:
-    """Names to things; raises ``UnknownNameError``, ``UsageError`` or ``PlacementError``."""
-    if options.gpus < 1:
-        raise UsageError(f"--gpus {options.gpus}: a job has at least one GPU")
-    if options.accumulate < 1:
-        raise UsageError(f"--accumulate {options.accumulate}: at least one micro-batch")
-    if options.input_sharing is not None and options.input_sharing < 1:
-        raise UsageError(f"--input-sharing {options.input_sharing}: at least one GPU copies its input")
-    profile = named(Profile, options.profile, "profile")
-    default_overlap = Overlap.NONE if profile is Profile.PAPER else Overlap.BUCKETED
-    overlap = named(Overlap, options.overlap, "overlap") if options.overlap is not None else default_overlap
-    if profile is Profile.PAPER and overlap is Overlap.BUCKETED:
-        raise UsageError("--overlap bucketed: the paper's framework knows no buckets; use none or ideal")
-    arch = ARCHITECTURES.find(options.arch or ("allreduce" if options.gpus > 1 else "single"))
-    cluster = _cluster(options)
-    placement = _placement(options, arch, cluster, profile)
-    arch.check(placement)
-    return Choice(
-        arch=arch,
-        placement=placement,
-        cluster_source="option" if options.cluster else "default",
-        profile=profile,
-        execution=named(Execution, options.execution, "execution"),
-        overlap=overlap,
-        precision=named(Precision, options.precision, "precision"),
-    )
-
-
-def named(kind: type[Any], name: str, what: str) -> Any:
-    """A member of an enumeration by its command-line name."""
-    try:
-        return kind(name)
-    except ValueError:
-        known = [str(member) for member in kind]
-        raise UnknownNameError(f"no {what} named {name!r}{did_you_mean(name, known)} ({', '.join(known)})") from None
-
-
-def _cluster(options: AnalysisOptions) -> Cluster:
-    device = load_device(options.device) if options.device is not None else None
-    cluster = load_cluster(options.cluster or DEFAULT_CLUSTER)
-    return cluster.with_overrides(
-        device=device,
-        network_bytes_per_s=options.network_bytes_per_s,
-        nvlink_bytes_per_s=options.nvlink_bytes_per_s,
-        pcie_bytes_per_s=options.pcie_bytes_per_s,
-        mem_bytes_per_s=options.mem_bytes_per_s,
-        peak_flops_per_s=options.peak_flops_per_s,
-        network_kind=options.network_kind,
-    )
-
-
-def _placement(options: AnalysisOptions, arch: Architecture, cluster: Cluster, profile: Profile) -> Placement:
-    """Workers fill servers; under ``paper`` every PS worker has a server of its own."""
-    gpus = options.gpus
-    needed = -(-gpus // cluster.server.gpus)
-    servers = options.servers if options.servers is not None else needed
-    if options.servers is None and arch.name == "ps" and profile is Profile.PAPER:
-        servers = gpus
-    if servers < needed:
-        raise PlacementError(
-            f"--servers {servers}: {gpus} GPUs need at least {needed} servers of {cluster.id} ({cluster.server.gpus} GPUs each)"
-        )
-    if servers > gpus:
-        raise PlacementError(f"--servers {servers}: {gpus} GPUs cannot be spread over more servers than GPUs")
-    if cluster.max_servers is not None and servers > cluster.max_servers:
-        raise PlacementError(f"{servers} servers of {cluster.id}: the cluster has {cluster.max_servers}")
-    if options.ps is not None and arch.name != "ps":
-        raise UsageError(f"--ps goes with --arch ps, not {arch.name}")
-    if options.ps is not None and options.ps < 1:
-        raise UsageError(f"--ps {options.ps}: at least one parameter server")
-    ps = (options.ps if options.ps is not None else servers) if arch.name == "ps" else 0
-    return Placement(gpus, servers, ps, cluster)
 
 
 def plan_of(graph: OpGraph, options: AnalysisOptions, precision: Precision) -> StepPlan:
@@ -154,7 +45,8 @@ def plan_of(graph: OpGraph, options: AnalysisOptions, precision: Precision) -> S
     optimizer = OPTIMIZERS.get(options.optimizer)
     if optimizer is None:
         raise UnknownNameError(
-            f"no optimizer named {options.optimizer!r}{did_you_mean(options.optimizer, OPTIMIZERS)} ({', '.join(OPTIMIZERS)})"
+            f"no optimizer named {options.optimizer!r}{did_you_mean(options.optimizer, OPTIMIZERS)} "
+            f"({', '.join(OPTIMIZERS)})"
         )
     return plan_step(
         graph, optimizer=optimizer, precision=precision, freeze=options.freeze, recompute=options.recompute
@@ -168,9 +60,13 @@ def predict(plan: StepPlan, choice: Choice, options: AnalysisOptions) -> StepTim
             plan, choice.arch, choice.placement, overlap=choice.overlap, input_sharing=options.input_sharing
         )
     return predict_calibrated(
-        plan, choice.arch, choice.placement,
-        overlap=choice.overlap, execution=choice.execution, accumulate=options.accumulate,
-    )  # fmt: skip
+        plan,
+        choice.arch,
+        choice.placement,
+        overlap=choice.overlap,
+        execution=choice.execution,
+        accumulate=options.accumulate,
+    )
 
 
 def analyze_with(source: Any, options: AnalysisOptions, *, command: str = "analyze") -> Analysis:
@@ -236,7 +132,11 @@ def analyze(
     shapes = {name: tuple(shape) for name, shape in (input_shapes or {}).items()}
     try:
         made = AnalysisOptions(
-            arch=arch, gpus=gpus, cluster=cluster, load=LoadOptions(batch, dict(dims or {}), shapes, values), **options
+            arch=arch,
+            gpus=gpus,
+            cluster=cluster,
+            load=LoadOptions(batch, dict(dims or {}), shapes, values),
+            **options,
         )
     except TypeError as error:
         known = list(AnalysisOptions.__dataclass_fields__)
@@ -258,7 +158,7 @@ def _share_at_32(model: Model, choice: Choice, options: AnalysisOptions, source:
     if options.load.batch is not None or choice.placement.gpus == 1:
         return None
     try:
-        larger = load_model(source, replace(options.load, batch=REBATCH))
+        larger = load_model(source, replace(options.load, batch=REBATCH), base=model)
     except GraphcostError:
         return None
     return predict(plan_of(build_graph(larger), options, choice.precision), choice, options).comm_share
@@ -340,17 +240,34 @@ def _placement_info(choice: Choice, plan: StepPlan, options: AnalysisOptions) ->
 def _step_info(
     step: StepTime, verdict: Verdict, plan: StepPlan, choice: Choice, options: AnalysisOptions, at_32: float | None
 ) -> StepInfo:
-    samples = None if plan.batch is None or step.step_s == 0 else plan.batch * choice.placement.gpus * options.accumulate / step.step_s
+    samples = (
+        None
+        if plan.batch is None or step.step_s == 0
+        else plan.batch * choice.placement.gpus * options.accumulate / step.step_s
+    )
     alone = step.compute_s + step.memory_s + step.host_s
     return StepInfo(
-        step_s=step.step_s, step_low_s=step.step_low_s, step_high_s=step.step_high_s,
-        input_s=step.input_s, compute_s=step.compute_s, memory_s=step.memory_s, host_s=step.host_s,
-        comm_s=step.comm_s, exposed_comm_s=step.exposed_comm_s,
-        comm_share=step.comm_share, comm_share_low=step.comm_share_low, comm_share_high=step.comm_share_high,
-        max_comm_share=options.max_comm_share, comm_share_at_batch_32=at_32,
-        bound=step.bound, verdict=str(verdict), flagged=verdict is Verdict.FLAGGED, reason=reason_of(step, plan),
-        samples_per_s=samples, scaling_efficiency=alone / step.step_s if step.step_s else 1.0,
-    )  # fmt: skip
+        step_s=step.step_s,
+        step_low_s=step.step_low_s,
+        step_high_s=step.step_high_s,
+        input_s=step.input_s,
+        compute_s=step.compute_s,
+        memory_s=step.memory_s,
+        host_s=step.host_s,
+        comm_s=step.comm_s,
+        exposed_comm_s=step.exposed_comm_s,
+        comm_share=step.comm_share,
+        comm_share_low=step.comm_share_low,
+        comm_share_high=step.comm_share_high,
+        max_comm_share=options.max_comm_share,
+        comm_share_at_batch_32=at_32,
+        bound=step.bound,
+        verdict=str(verdict),
+        flagged=verdict is Verdict.FLAGGED,
+        reason=reason_of(step, plan),
+        samples_per_s=samples,
+        scaling_efficiency=alone / step.step_s if step.step_s else 1.0,
+    )
 
 
 def _op_infos(graph: OpGraph, plan: StepPlan, step: StepTime) -> tuple[OpInfo, ...]:
@@ -369,8 +286,14 @@ def _op_infos(graph: OpGraph, plan: StepPlan, step: StepTime) -> tuple[OpInfo, .
         op_class = classes[node_id]
         rows.append(
             OpInfo(
-                id=node_id, name=node.name, op_type=node.kind, op_class=str(op_class) if op_class is not None else "unknown",
-                module=node.module, origin=node.origin, repeat=node.repeat, counted=cost is not None,
+                id=node_id,
+                name=node.name,
+                op_type=node.kind,
+                op_class=str(op_class) if op_class is not None else "unknown",
+                module=node.module,
+                origin=node.origin,
+                repeat=node.repeat,
+                counted=cost is not None,
                 matmul_flops=cost.matmul_flops if cost is not None else 0,
                 elementwise_flops=cost.elementwise_flops if cost is not None else 0,
                 read_bytes=cost.read_bytes if cost is not None else 0,
@@ -385,5 +308,5 @@ def _op_infos(graph: OpGraph, plan: StepPlan, step: StepTime) -> tuple[OpInfo, .
                 efficiency=time.efficiency if time is not None and time.time_s else None,
                 efficiency_source=EFFICIENCY_SOURCE if time is not None and time.time_s else "",
             )
-        )  # fmt: skip
+        )
     return tuple(rows)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from graphcost.analysis import AnalysisOptions, analyze_graph, resolve
+from graphcost.analysis import analyze_graph
 from graphcost.arch import ARCHITECTURES
 from graphcost.errors import PlacementError, UsageError
 from graphcost.graph import build_graph
+from graphcost.placing import AnalysisOptions, resolve
 from graphcost.result import Analysis
 from graphcost.sources import load_model
 
@@ -34,7 +35,9 @@ class Comparison:
     notes: tuple[str, ...]
 
 
-def compare_model(source: Any, options: AnalysisOptions, gpu_counts: Sequence[int], archs: Sequence[str] = ()) -> Comparison:
+def compare_model(
+    source: Any, options: AnalysisOptions, gpu_counts: Sequence[int], archs: Sequence[str] = ()
+) -> Comparison:
     """Analyse ``source`` once per architecture and GPU count; the graph is loaded once.
 
     An architecture that a placement cannot hold is refused by name; where none is left,
@@ -60,6 +63,8 @@ def compare_model(source: Any, options: AnalysisOptions, gpu_counts: Sequence[in
             results.append(analyze_graph(graph, tried, choice, command="compare"))
     if not results:
         raise PlacementError("; ".join(entry.reason for entry in refused))
-    ranked = sorted(results, key=lambda result: (result.step.step_s / (result.placement.gpus or 1), result.placement.gpus))
+    ranked = sorted(
+        results, key=lambda result: (result.step.step_s / (result.placement.gpus or 1), result.placement.gpus)
+    )
     model = graph.graph["model"]
     return Comparison(model.name, model.source, tuple(ranked), tuple(refused), ranked[0].model.notes)

@@ -9,10 +9,10 @@ is a stable topological order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from graphcost.ir import Model, OpCost, OpNode, Param, ParamKind
 from graphcost.ops import find_rule, forward_cost
@@ -20,7 +20,7 @@ from graphcost.ops import find_rule, forward_cost
 if TYPE_CHECKING:
     import networkx as nx
 
-    OpGraph = nx.MultiDiGraph
+    OpGraph: TypeAlias = nx.MultiDiGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ def totals(graph: OpGraph) -> GraphTotals:
     )
 
 
-def branch_weight(nodes: list[OpNode]) -> tuple[int, int]:
+def branch_weight(nodes: Sequence[OpNode]) -> tuple[int, int]:
     """How dear a list of operators is: (matmul FLOPs, other FLOPs and bytes)."""
     matmul = other = 0
     for node in nodes:

@@ -57,7 +57,8 @@ def read_graph(path: Path) -> Model:
         raise ModelFileError(f"{path}: not a graphcost graph; write one with `graphcost graph MODEL --format json`")
     if data.get("schema_version") != SCHEMA_VERSION:
         raise ModelFileError(
-            f"{path}: schema version {data.get('schema_version')}, this graphcost reads {SCHEMA_VERSION}; write it anew"
+            f"{path}: schema version {data.get('schema_version')}, this graphcost reads "
+            f"{SCHEMA_VERSION}; write it anew"
         )
     try:
         return _model(data, str(path))

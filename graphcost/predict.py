@@ -14,8 +14,9 @@ from graphcost.arch import Architecture, Placement
 from graphcost.engine.paper import Medium, PaperFeatures, medium_bytes_per_s, paper_times, utilisation
 from graphcost.engine.roofline import Bound, OpTime, efficiencies, host_time, op_time, update_time
 from graphcost.engine.timeline import Bucket, Overlap, buckets, exposure
+from graphcost.ir import Phase
 from graphcost.ops import OpClass
-from graphcost.training import Phase, PlannedOp, StepPlan
+from graphcost.training import PlannedOp, StepPlan
 
 
 class Profile(StrEnum):
@@ -140,13 +141,22 @@ def paper_features(plan: StepPlan, arch: Architecture, placement: Placement) -> 
 
 
 def predict_paper(
-    plan: StepPlan, arch: Architecture, placement: Placement, *, overlap: Overlap = Overlap.NONE, input_sharing: int | None = None
+    plan: StepPlan,
+    arch: Architecture,
+    placement: Placement,
+    *,
+    overlap: Overlap = Overlap.NONE,
+    input_sharing: int | None = None,
 ) -> StepTime:
     """The study's T = T_d + T_c + T_w; ``overlap`` ideal is its max() variant."""
     sharing = arch.paper_input_sharing(placement) if input_sharing is None else input_sharing
     features = paper_features(plan, arch, placement)
     times = paper_times(
-        features, placement.cluster, arch.paper_media(placement), input_sharing=sharing, precision=plan.precision.value
+        features,
+        placement.cluster,
+        arch.paper_media(placement),
+        input_sharing=sharing,
+        precision=plan.precision.value,
     )
     compute_s, input_s, comm_s = times.compute_s + times.memory_s, times.input_s, times.weight_s
     exposed_s = comm_s
@@ -164,7 +174,16 @@ def _paper_messages(plan: StepPlan, arch: Architecture, placement: Placement, ex
     for part in arch.paper_traffic(plan, placement):
         for medium in part.media:
             seconds = part.weight_bytes / (share * medium_bytes_per_s(placement.cluster, medium))
-            messages.append(Message(part.what, _medium_name(medium, placement), "serial", part.weight_bytes, seconds, seconds * exposed))
+            messages.append(
+                Message(
+                    part.what,
+                    _medium_name(medium, placement),
+                    "serial",
+                    part.weight_bytes,
+                    seconds,
+                    seconds * exposed,
+                )
+            )
     return tuple(messages)
 
 
@@ -200,7 +219,9 @@ def predict_calibrated(
     host_s = accumulate * sum(lane.waiting_s for lane in lanes) + max(0.0, update_host_s - update_s)
     messages = _exchange(plan, arch, placement, backward, lanes[1].wall_s, overlap)
     pcie = placement.cluster.server.pcie
-    copy_s = accumulate * plan.input_bytes * placement.gpus_per_server / max(1, _uplinks(placement)) / pcie.bytes_per_s
+    copy_s = (
+        accumulate * plan.input_bytes * placement.gpus_per_server / max(1, _uplinks(placement)) / pcie.bytes_per_s
+    )
     interval = efficiencies()["interval"]
     return StepTime(
         input_s=max(0.0, copy_s - (compute_s + memory_s + host_s)),
@@ -246,7 +267,12 @@ class _Lane:
 
 
 def _exchange(
-    plan: StepPlan, arch: Architecture, placement: Placement, backward: tuple[TimedOp, ...], backward_s: float, overlap: Overlap
+    plan: StepPlan,
+    arch: Architecture,
+    placement: Placement,
+    backward: tuple[TimedOp, ...],
+    backward_s: float,
+    overlap: Overlap,
 ) -> tuple[Message, ...]:
     """Every exchange of the architecture, hidden behind the backward pass where it can be."""
     elapsed = _elapsed(backward, backward_s)

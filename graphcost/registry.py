@@ -52,6 +52,4 @@ class Registry(Mapping[str, T], Generic[T]):
             return self._items[name]
         except KeyError:
             hint = f" ({self.hint})" if self.hint else ""
-            raise UnknownNameError(
-                f"no {self.kind} named {name!r}{did_you_mean(name, self._items)}{hint}"
-            ) from None
+            raise UnknownNameError(f"no {self.kind} named {name!r}{did_you_mean(name, self._items)}{hint}") from None

@@ -52,12 +52,16 @@ def load(
     return build_graph(load_model(source, options, example_inputs))
 
 
-def load_model(source: Any, options: LoadOptions, example_inputs: Any = None) -> Model:
-    """As ``load``, before costs: the neutral ``Model``."""
+def load_model(source: Any, options: LoadOptions, example_inputs: Any = None, *, base: Model | None = None) -> Model:
+    """As ``load``, before costs: the neutral ``Model``.
+
+    ``base``: the same source at its own batch, where the caller has it; re-batching is
+    checked against it.
+    """
     if example_inputs is not None:
         raise UsageError("example_inputs go with a torch module; files state their own inputs")
     if isinstance(source, (str, Path)):
-        return _load_named(str(source), options)
+        return _load_named(str(source), options, base)
     if type(source).__name__ == "ModelProto":
         from graphcost.frontends.onnx import load_onnx
 
@@ -79,7 +83,7 @@ def expand(source: str) -> list[str]:
     return found
 
 
-def _load_named(source: str, options: LoadOptions) -> Model:
+def _load_named(source: str, options: LoadOptions, base: Model | None) -> Model:
     if source.startswith(ZOO_PREFIX):
         from graphcost import models_zoo
 
@@ -92,9 +96,7 @@ def _load_named(source: str, options: LoadOptions) -> Model:
     if path.suffix in _LATER:
         if not path.exists():
             raise ModelFileError(f"{source}: no such file")
-        raise ModelFileError(
-            f"{source}: {path.suffix} models are not read by this version; export the model to ONNX"
-        )
+        raise ModelFileError(f"{source}: {path.suffix} models are not read by this version; export the model to ONNX")
     if ":" in source and not path.exists():
         raise UsageError(
             f"{source}: models from Python callables or other libraries are not read by this version; "
@@ -102,7 +104,7 @@ def _load_named(source: str, options: LoadOptions) -> Model:
         )
     from graphcost.frontends.onnx import load_onnx
 
-    return load_onnx(path, options, branch_weight)
+    return load_onnx(path, options, branch_weight, base)
 
 
 def _refuse_bindings(source: str, options: LoadOptions, *, sizes: bool = True) -> None:

@@ -9,60 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from fnmatch import fnmatchcase
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from graphcost.graph import operators, parameters
 from graphcost.ir import OpCost, OpNode, Param, ParamKind, Phase
+from graphcost.memory import Memory, memory_of
 from graphcost.ops import OpClass, backward_cost, find_rule, op_class_of
+from graphcost.recipe import OPTIMIZERS, Optimizer, Precision
 
 if TYPE_CHECKING:
     from graphcost.graph import OpGraph
-
-
-class Precision(StrEnum):
-    """Numeric recipe of a step (torch's names)."""
-
-    FP32 = "fp32"
-    TF32 = "tf32"
-    AMP_FP16 = "amp-fp16"
-    AMP_BF16 = "amp-bf16"
-    BF16 = "bf16"
-
-    @property
-    def weight_bytes(self) -> int:
-        """Bytes of a stored weight and of its gradient on the wire: torch AMP keeps both in fp32."""
-        return 2 if self is Precision.BF16 else 4
-
-    @property
-    def is_amp(self) -> bool:
-        """Whether contractions run in a half format over fp32 weights."""
-        return self in (Precision.AMP_FP16, Precision.AMP_BF16)
-
-
-@dataclass(frozen=True, slots=True)
-class Optimizer:
-    """An optimizer's work per parameter: values moved, values kept, FLOPs."""
-
-    name: str
-    moved_values: int
-    state_values: int
-    flops: int
-
-
-OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType(
-    {
-        # Fused kernels: read weight, gradient, state; write weight, state (COST_MODEL: 12, 20, 28 bytes in fp32).
-        "none": Optimizer("none", 0, 0, 0),
-        "sgd": Optimizer("sgd", 3, 0, 2),
-        "momentum": Optimizer("momentum", 5, 1, 4),
-        "adam": Optimizer("adam", 7, 2, 12),
-        "adamw": Optimizer("adamw", 7, 2, 14),
-    }
-)
-"""FLOPs: assumed, counted from the update equations (Kingma and Ba 2015; Loshchilov and Hutter 2019)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,25 +48,6 @@ class Gradient:
     ready_index: int
     rows_bytes: int | None = None
     sparse: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """Bytes held on one device at the peak of the step, by category."""
-
-    weights_bytes: int
-    gradients_bytes: int
-    optimizer_bytes: int
-    activations_bytes: int
-    buffers_bytes: int
-
-    @property
-    def peak_bytes(self) -> int:
-        """All categories at the turn from forward to backward; workspace and fragmentation are not in it."""
-        return (
-            self.weights_bytes + self.gradients_bytes + self.optimizer_bytes
-            + self.activations_bytes + self.buffers_bytes
-        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +128,9 @@ def plan_step(
         if wrt:
             tape.append((node_id, node, wrt))
             with_gradient.update(
-                name for name, spec in zip(node.output_names, node.outputs, strict=False) if spec is None or spec.is_float
+                name
+                for name, spec in zip(node.output_names, node.outputs, strict=False)
+                if spec is None or spec.is_float
             )
     backward: list[PlannedOp] = []
     ready: dict[str, int] = {}
@@ -201,7 +141,9 @@ def plan_step(
         for index, param in node.params:
             if index in wrt and _trains(param, frozen):
                 ready[param.name] = len(backward)
-        backward.append(PlannedOp(node_id, node.name, node.op_type, _class_of(node), Phase.BACKWARD, cost, node.repeat))
+        backward.append(
+            PlannedOp(node_id, node.name, node.op_type, _class_of(node), Phase.BACKWARD, cost, node.repeat)
+        )
     if recompute:
         shift = len(forward)
         backward = [_again(op) for op in forward] + backward
@@ -222,7 +164,13 @@ def plan_step(
         batch=model.batch,
         precision=precision,
         optimizer=optimizer,
-        memory=_memory(params, gradients, tape, precision, optimizer, recompute),
+        memory=memory_of(
+            params,
+            {g.param: (g.rows_bytes or 0) if g.sparse else g.bytes for g in gradients},
+            [] if recompute else [node for _, node, _ in tape],
+            precision,
+            optimizer,
+        ),
         param_tensors=len(gradients),
     )
 
@@ -263,7 +211,9 @@ def _gradients(
             if node.op_type == "Gather" and index == 0 and node.attrs.get("axis", 0) == 0 and indices is not None:
                 row = param.numel // max(1, param.spec.shape[0])
                 touched = min(indices.numel * node.repeat, param.spec.shape[0])
-                rows[param.name] = rows.get(param.name, 0) + touched * (row * width + indices.size_bytes // max(1, indices.numel))
+                rows[param.name] = rows.get(param.name, 0) + touched * (
+                    row * width + indices.size_bytes // max(1, indices.numel)
+                )
             else:
                 dense.add(param.name)
     return tuple(
@@ -276,53 +226,3 @@ def _gradients(
         )
         for name, index in sorted(ready.items(), key=lambda item: item[1])
     )
-
-
-def _memory(
-    params: Mapping[str, Param],
-    gradients: tuple[Gradient, ...],
-    tape: list[tuple[str, OpNode, frozenset[int]]],
-    precision: Precision,
-    optimizer: Optimizer,
-    recompute: bool,
-) -> Memory:
-    width = precision.weight_bytes
-    trained = sum(params[g.param].numel for g in gradients)
-    weights = sum(p.numel * width for p in params.values() if p.kind is ParamKind.WEIGHT)
-    return Memory(
-        weights_bytes=weights,
-        gradients_bytes=sum((g.rows_bytes or 0) if g.sparse else g.bytes for g in gradients),
-        optimizer_bytes=trained * optimizer.state_values * width,
-        activations_bytes=0 if recompute else _saved_bytes(tape, precision),
-        buffers_bytes=sum(p.stored_bytes for p in params.values() if p.kind is ParamKind.BUFFER),
-    )
-
-
-def _saved_bytes(tape: list[tuple[str, OpNode, frozenset[int]]], precision: Precision) -> int:
-    """Distinct tensors kept for the backward pass; views share their source's storage."""
-    root: dict[str, str] = {}
-    kept: dict[str, int] = {}
-    half = precision is not Precision.FP32 and precision is not Precision.TF32
-    for _, node, _ in tape:
-        rule = find_rule(node)
-        if rule is None:
-            continue
-        if rule.is_free and node.input_names and node.output_names:
-            root[node.output_names[0]] = root.get(node.input_names[0], node.input_names[0])
-            continue
-        constants = {index for index, _ in node.params}
-        for token in rule.saves:
-            if token == "mask":
-                kept[f"{node.name}:mask"] = (node.outputs[0].numel if node.outputs and node.outputs[0] else 0) * node.repeat
-                continue
-            side, index = ("in", None) if token == "inputs" else (token.rstrip("0123456789"), int(token.lstrip("inout")))
-            names, specs = (node.input_names, node.inputs) if side == "in" else (node.output_names, node.outputs)
-            for position in range(len(names)) if index is None else [index]:
-                if position >= len(names) or not names[position] or (side == "in" and position in constants):
-                    continue
-                spec = specs[position]
-                if spec is None:
-                    continue
-                size = spec.size_bytes // 2 if half and spec.dtype == "float32" else spec.size_bytes
-                kept[root.get(names[position], names[position])] = size * node.repeat
-    return sum(kept.values())

@@ -109,7 +109,11 @@ def _scaled(value: float, unit: str, digits: int) -> str:
         return f"0 {unit}"
     for prefix, factor in (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if abs(value) >= factor * (1 - 0.5 * 10.0**-digits):
-            return f"{value / factor:.{digits}g} {prefix}{unit}" if digits > 3 else _three(value / factor, f"{prefix}{unit}")
+            return (
+                f"{value / factor:.{digits}g} {prefix}{unit}"
+                if digits > 3
+                else _three(value / factor, f"{prefix}{unit}")
+            )
     return _three(value, unit)
 
 

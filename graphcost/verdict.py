@@ -62,7 +62,8 @@ def findings_of(
             Finding(
                 "communication-share",
                 "error" if verdict is Verdict.FLAGGED else "warning",
-                f"communication is {format_share(step.comm_share)}{interval} of the step, which {relation} the limit of "
+                f"communication is {format_share(step.comm_share)}{interval} of the step, which "
+                f"{relation} the limit of "
                 f"{format_share(limit)}: {reason_of(step, plan)}",
                 "step",
             )
@@ -73,12 +74,15 @@ def findings_of(
             Finding(
                 "does-not-fit",
                 "warning",
-                f"the step needs {format_bytes(plan.memory.peak_bytes)} and {device.id} has {format_bytes(device.mem_bytes)}",
+                f"the step needs {format_bytes(plan.memory.peak_bytes)} and {device.id} has "
+                f"{format_bytes(device.mem_bytes)}",
                 "memory",
             )
         )
     findings += [
-        Finding("unknown-operator", "warning", f"{e.op_type} has no rule and is not counted ({e.count} times)", e.example)
+        Finding(
+            "unknown-operator", "warning", f"{e.op_type} has no rule and is not counted ({e.count} times)", e.example
+        )
         for e in found.coverage.unknown
     ]
     return tuple(findings)

@@ -217,9 +217,7 @@ def test_a_users_cluster_from_names_paths_and_tables(tmp_path: Path) -> None:
     assert (named.id, named.device.id, named.server.id) == ("mine", "a100-sxm-80", "dgx-a100")
     beside = load_cluster(str(write(tmp_path, CLUSTER.replace('"a100"', '"gpu.toml"'))))
     assert (beside.device.id, beside.device.peak("fp32")) == ("gpu", 19.5e12)
-    inline = 'server = "dgx-a100"\nsource = "own"\nmax_servers = 3\n[device]\n' + DEVICE.replace(
-        "\n[", "\n[device."
-    )
+    inline = 'server = "dgx-a100"\nsource = "own"\nmax_servers = 3\n[device]\n' + DEVICE.replace("\n[", "\n[device.")
     cluster = load_cluster(write(tmp_path, inline))
     assert (cluster.device.id, cluster.device.mem_bytes_per_s, cluster.max_gpus) == ("mine-device", 2e12, 24)
 
@@ -229,9 +227,7 @@ def test_an_existing_file_needs_no_suffix(tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(
-        DataFileError, match=r"gone\.toml: No such file or directory; a device is a TOML file"
-    ):
+    with pytest.raises(DataFileError, match=r"gone\.toml: No such file or directory; a device is a TOML file"):
         load_device(tmp_path / "gone.toml")
     with pytest.raises(DataFileError, match=r"mine\.toml: not valid TOML, .*line 1"):
         load_device(write(tmp_path, "name = \n"))

@@ -45,9 +45,7 @@ def test_precisions_name_dtypes(precision: str, dtype: str) -> None:
 def test_peak_of_what_a_device_lacks() -> None:
     v100 = load_device("v100")
     assert v100.peak("tf32") == v100.peak("fp32") == 15.7e12
-    with pytest.raises(
-        UsageError, match=r"v100-sxm2-16 has no published bfloat16 peak; .* float32, float16, int8"
-    ):
+    with pytest.raises(UsageError, match=r"v100-sxm2-16 has no published bfloat16 peak; .* float32, float16, int8"):
         v100.peak("amp-bf16")
     with pytest.raises(UnknownNameError, match=r"no precision named 'fp23'; did you mean 'fp32'\?"):
         v100.peak("fp23")
@@ -109,9 +107,7 @@ def test_override_gives_a_pcie_box_a_switch() -> None:
 
 def test_override_mistakes() -> None:
     base = load_cluster("dgx-a100")
-    with pytest.raises(
-        UnknownNameError, match=r"no network kind named 'infinband'; did you mean 'infiniband'"
-    ):
+    with pytest.raises(UnknownNameError, match=r"no network kind named 'infinband'; did you mean 'infiniband'"):
         base.with_overrides(network_kind="infinband")
     with pytest.raises(UnknownNameError, match=r"no network kind named 'nvlink'"):
         base.with_overrides(network_kind="nvlink")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from graphcost.frontends.onnx.tensors import ExternalFiles
 
 
-def load_onnx(source: Path | ModelProto, options: LoadOptions, cost_of: CostOf) -> Model:
+def load_onnx(source: Path | ModelProto, options: LoadOptions, cost_of: CostOf, base: Model | None = None) -> Model:
     """Read an ONNX file (or message) with all sizes bound by ``options``.
 
     ``cost_of`` weighs a list of operators (matmul FLOPs, other work): it chooses the
-    dearer branch of an If whose condition is not known.
+    dearer branch of an If whose condition is not known. ``base`` is the same file at its
+    own batch, if it was loaded before: a changed batch is checked against it.
 
     Raises ``ModelFileError`` for a file that is not whole, ``MissingSizeError`` for an
     open size, ``UsageError`` for a binding that contradicts the file, ``ShapeError`` for
@@ -47,7 +48,7 @@ def load_onnx(source: Path | ModelProto, options: LoadOptions, cost_of: CostOf) 
         bound = bind(inputs, options)
         walk = _walk(proto, external, bound, options, cost_of)
         if bound.rebatched is not None:
-            _check_rebatched(proto, external, bound, options, cost_of, walk.nodes)
+            _check_rebatched(proto, external, bound, options, cost_of, walk.nodes, base)
     except GraphcostError as error:
         if label in str(error):
             raise
@@ -67,7 +68,7 @@ def _walk(
 
 def _check_rebatched(
     proto: ModelProto, external: ExternalFiles, bound: Bound, options: LoadOptions, cost_of: CostOf,
-    nodes: list[OpNode],
+    nodes: Sequence[OpNode], base: Model | None,
 ) -> None:  # fmt: skip
     """A file fixed at one batch, run at another, is right only if every contraction grew with it.
 
@@ -81,15 +82,20 @@ def _check_rebatched(
     }
     from graphcost.frontends.onnx.interpreter import Interpreter
 
-    base = Interpreter(proto, external, cost_of, bound.dims, options.input_values)
-    base.run(old_inputs)
+    before_nodes: Sequence[OpNode]
+    if base is not None and base.inputs == old_inputs:
+        before_nodes = base.nodes
+    else:
+        walk = Interpreter(proto, external, cost_of, bound.dims, options.input_values)
+        walk.run(old_inputs)
+        before_nodes = walk.nodes
     refusal = (
         f"the file is fixed at batch {old} and cannot be run at {new}: {{}}; "
         "leave --batch out, or export with an open batch dimension"
     )
-    if len(base.nodes) != len(nodes):
+    if len(before_nodes) != len(nodes):
         raise UsageError(refusal.format("its operators change"))
-    for before, after in zip(base.nodes, nodes, strict=True):
+    for before, after in zip(before_nodes, nodes, strict=True):
         if cost_of([after])[0] * old != cost_of([before])[0] * new:
             raise UsageError(refusal.format(f"{after.name} ({after.op_type}) does not scale with the batch"))
 
@@ -139,6 +145,3 @@ def _model(proto: ModelProto, label: str, bound: Bound, walk: Interpreter, exter
         folded=walk.folded,
         untaken_params=tuple(untaken.values()),
     )
-
-
-

@@ -56,7 +56,9 @@ def _declared(info: ValueInfoProto) -> DeclaredInput:
     if proto.HasField("optional_type"):
         proto = proto.optional_type.elem_type
     if not proto.HasField("tensor_type"):
-        raise ModelFileError(f"input {info.name!r} is no tensor; sequences and maps as graph inputs are not supported")
+        raise ModelFileError(
+            f"input {info.name!r} is no tensor; sequences and maps as graph inputs are not supported"
+        )
     dtype = DTYPE_NAMES.get(proto.tensor_type.elem_type)
     if dtype is None:
         raise ModelFileError(f"input {info.name!r} has no element type")
@@ -140,7 +142,8 @@ class _Binder:
                     )
                 if isinstance(dim, str) and self.dims.setdefault(dim, size) != size:
                     raise UsageError(
-                        f"size {dim!r} is given twice, as {self.dims[dim]} and as {size} by --input-shape {declared.name}"
+                        f"size {dim!r} is given twice, as {self.dims[dim]} and as {size} by "
+                        f"--input-shape {declared.name}"
                     )
 
     def _batch(self) -> tuple[int | None, BatchSource]:
@@ -210,7 +213,9 @@ class _Binder:
                 f"leave --batch out, or export with an open batch dimension"
             )
         changed = {
-            name: TensorSpec((new, *spec.shape[1:]), spec.dtype) if spec.shape and spec.shape[0] in (old, new) else spec
+            name: TensorSpec((new, *spec.shape[1:]), spec.dtype)
+            if spec.shape and spec.shape[0] in (old, new)
+            else spec
             for name, spec in specs.items()
         }
         return Bound(changed, self.dims, new, BatchSource.OPTION, (old, new), tuple(self.notes))

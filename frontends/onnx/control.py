@@ -84,9 +84,7 @@ def run_loop(walk: Interpreter, node: NodeProto, inputs: list[Value | None], sco
     return _unrolled(walk, node, body, carried, scope, trips)
 
 
-def _trip_count(
-    walk: Interpreter, node: NodeProto, inputs: list[Value | None]
-) -> tuple[int | None, bool]:
+def _trip_count(walk: Interpreter, node: NodeProto, inputs: list[Value | None]) -> tuple[int | None, bool]:
     """(trips, whether given exactly); None for a loop that only its condition ends."""
     given = walk.value_option(node.name)
     if given is not None:
@@ -97,7 +95,8 @@ def _trip_count(
     if limit.data is None:
         source = walk.input_behind(limit)
         raise MissingSizeError(
-            f"Loop {_name(node)!r}: its trip count is not known; give --input-value {source or node.name or limit.name}=N"
+            f"Loop {_name(node)!r}: its trip count is not known; give --input-value "
+            f"{source or node.name or limit.name}=N"
         )
     count = max(0, int(limit.data.reshape(-1)[0]))
     return (None, True) if count >= _ENDLESS else (count, True)
@@ -124,7 +123,8 @@ def _unrolled(
     limit = UNROLL_TRIPS if trips is None else trips
     if limit > UNROLL_TRIPS:
         raise MissingSizeError(
-            f"Loop {_name(node)!r}: shapes change over {limit} trips, more than the {UNROLL_TRIPS} walked one by one; "
+            f"Loop {_name(node)!r}: shapes change over {limit} trips, more than the {UNROLL_TRIPS} "
+            "walked one by one; "
             f"give fewer with --input-value {node.name or 'NODE'}=N"
         )
     while count < limit:
@@ -172,13 +172,13 @@ def run_scan(walk: Interpreter, node: NodeProto, inputs: list[Value | None], sco
     formals = [*(_forget(value) for value in states), *slices]
     outputs = walk.subgraph(body, formals, scope, node, "body", repeat=trips)
     out_axes = attributes.get("scan_output_axes") or [0] * (len(outputs) - len(states))
-    stacked = [_stack([value] * trips, trips, axis) for value, axis in zip(outputs[len(states) :], out_axes, strict=False)]
+    stacked = [
+        _stack([value] * trips, trips, axis) for value, axis in zip(outputs[len(states) :], out_axes, strict=False)
+    ]
     return [*(_forget(value) for value in outputs[: len(states)]), *stacked]
 
 
-def _loop_results(
-    outputs: list[Value], carried: int, trips: int, initial: list[Value | None]
-) -> list[Value]:
+def _loop_results(outputs: list[Value], carried: int, trips: int, initial: list[Value | None]) -> list[Value]:
     if trips == 0:
         finals = [value for value in initial if value is not None]
     else:
@@ -221,7 +221,8 @@ def _always(condition: Value) -> bool:
 def _body(node: NodeProto) -> GraphProto:
     for attribute in node.attribute:
         if attribute.name == "body" and attribute.HasField("g"):
-            return attribute.g
+            graph: GraphProto = attribute.g
+            return graph
     raise ModelFileError(f"{_name(node)} ({node.op_type}): has no body")
 
 

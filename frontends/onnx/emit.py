@@ -27,9 +27,7 @@ def normal_domain(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
 
 
-def make_node(
-    node: NodeProto, domain: str, inputs: list[Value | None], results: list[Value], scope: Scope
-) -> OpNode:
+def make_node(node: NodeProto, domain: str, inputs: list[Value | None], results: list[Value], scope: Scope) -> OpNode:
     """The operator as rules and reports see it."""
     label = node.name or next((name for name in node.output if name), node.op_type)
     attrs = {a.name: _plain(a) for a in node.attribute if a.type not in _SKIPPED}
@@ -103,7 +101,7 @@ def _module(node: NodeProto, scope: Scope) -> str:
 def _origin(node: NodeProto, label: str) -> str:
     for entry in node.metadata_props:
         if entry.key == _TORCH_STACK:
-            files = [line.strip() for line in entry.value.splitlines() if line.strip().startswith("File ")]
+            files: list[str] = [line.strip() for line in entry.value.splitlines() if line.strip().startswith("File ")]
             if files:
                 return files[-1]
     return f"{node.op_type} {label}"

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, numpy_helper
 
 from graphcost.errors import ModelFileError
 from graphcost.frontends.onnx import control, sequences
@@ -22,8 +22,8 @@ from graphcost.frontends.onnx.evaluate import EVALUABLE, canonical, evaluate
 from graphcost.frontends.onnx.order import live_in_order
 from graphcost.frontends.onnx.scope import Scope
 from graphcost.frontends.onnx.shapes import Inferred, ShapeInference
-from graphcost.frontends.onnx.untaken import stored_params
 from graphcost.frontends.onnx.tensors import ExternalFiles, constant_value, sparse_value, tensor_value
+from graphcost.frontends.onnx.untaken import stored_params
 from graphcost.frontends.onnx.upper import upper_bound
 from graphcost.frontends.onnx.values import SMALL_NUMEL, Leaf, Value
 from graphcost.frontends.onnx.weights import folded_leaves
@@ -38,7 +38,9 @@ MAX_DEPTH = 64
 MAX_OPS = 2_000_000
 """Operators after opening all calls; a file that expands further is refused."""
 
-_RANDOM = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"})
+_RANDOM = frozenset(
+    {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
+)
 _FOLDABLE_DOMAINS = frozenset({"", "com.microsoft"})
 _CONTROL = {"If": control.run_if, "Loop": control.run_loop, "Scan": control.run_scan}
 
@@ -260,6 +262,8 @@ class Interpreter:
             return unknown
         if any(value.spec is None or value.spec.numel > SMALL_NUMEL for value in results if value.name):
             return unknown
+        if node.op_type == "ConstantOfShape":
+            return [_filled(node, results[0])]
         made = canonical(node, [v is not None for v in inputs], [bool(name) for name in node.output])
         arrays = evaluate(made, scope.opsets.get("", 1), [v.data if v is not None else None for v in inputs])
         if arrays is None or len(arrays) != sum(1 for name in node.output if name):
@@ -307,7 +311,9 @@ class Interpreter:
             {info.name: info.type for info in function.value_info},
         )  # fmt: skip
         if inner.depth > MAX_DEPTH:
-            raise ModelFileError(f"{path}: calls nest deeper than {MAX_DEPTH}; does function {function.name!r} call itself?")
+            raise ModelFileError(
+                f"{path}: calls nest deeper than {MAX_DEPTH}; does function {function.name!r} call itself?"
+            )
         absent = Value("")
         for index, name in enumerate(function.input):
             value = inputs[index] if index < len(inputs) else None
@@ -353,6 +359,12 @@ def _with_declared(value: Value, proto: TypeProto) -> Value:
     spec = _bound_spec(proto, {})
     dtype = value.dtype or DTYPE_NAMES.get(proto.tensor_type.elem_type)
     return replace(value, spec=spec, dtype=dtype)
+
+
+def _filled(node: NodeProto, result: Value) -> np.ndarray | None:
+    """ConstantOfShape without the reference implementation: light models hold hundreds."""
+    fill = next((numpy_helper.to_array(a.t) for a in node.attribute if a.name == "value"), np.zeros(1, np.float32))
+    return None if result.spec is None else np.full(result.spec.shape, fill.reshape(-1)[0], fill.dtype)
 
 
 def _label(node: NodeProto) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from graphcost.errors import ModelFileError
 from graphcost.frontends.onnx.wire import read_model_bytes
@@ -58,11 +58,9 @@ def read_model(path: Path) -> onnx.ModelProto:
 def parse_model(content: bytes, source: str) -> onnx.ModelProto:
     """Bytes of a ``ModelProto`` -> the message, checked to hold a graph."""
     try:
-        model = onnx.ModelProto.FromString(content)
+        model: onnx.ModelProto = onnx.ModelProto.FromString(content)
     except DecodeError as error:
-        raise ModelFileError(
-            f"{source}: not a readable ONNX file; truncated, or not ONNX"
-        ) from error
+        raise ModelFileError(f"{source}: not a readable ONNX file; truncated, or not ONNX") from error
     if not model.HasField("graph") or not (model.graph.node or model.graph.output):
         raise ModelFileError(f"{source}: holds no ONNX graph; truncated, or not an ONNX model")
     if not model.graph.output:

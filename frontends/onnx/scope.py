@@ -39,7 +39,8 @@ class Scope:
                 return found
             scope = scope.outer
         raise ModelFileError(
-            f"{reader} reads {name!r}, which no operator, input or initializer provides; the file is damaged or truncated"
+            f"{reader} reads {name!r}, which no operator, input or initializer provides; the file is "
+            "damaged or truncated"
         )
 
     def resolve(self, node: NodeProto) -> NodeProto:

@@ -97,7 +97,9 @@ def _split(walk: Interpreter, node: NodeProto, inputs: list[Value | None], scope
     items = []
     for number, part in enumerate(sizes):
         rest = shape[:axis] + (() if dropped else (part,)) + shape[axis + 1 :]
-        items.append(Value(f"{scope.path}{node.output[0]}.{number}", TensorSpec(rest, value.spec.dtype), value.spec.dtype))
+        items.append(
+            Value(f"{scope.path}{node.output[0]}.{number}", TensorSpec(rest, value.spec.dtype), value.spec.dtype)
+        )
     return _made(node, scope, tuple(items))
 
 

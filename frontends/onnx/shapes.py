@@ -135,7 +135,8 @@ def _ask_onnx(
             return unknown
         shapes = [list(v.spec.shape) if v is not None and v.spec is not None else None for v in inputs]
         raise ShapeError(
-            f"{name or made.op_type} ({made.op_type}): the input shapes {shapes} contradict the operator: {_reason(error)}"
+            f"{name or made.op_type} ({made.op_type}): the input shapes {shapes} contradict the "
+            f"operator: {_reason(error)}"
         ) from error
     except (defs.SchemaError, ValueError, RuntimeError, TypeError):
         return unknown
@@ -172,7 +173,7 @@ def _ask_symbolic(
         node = ir.Node(domain, made.op_type, values, attributes, num_outputs=len(made.output))
         context = ShapeInferenceContext(dict(opsets), policy="override")
         infer(context, node)
-    except Exception:  # noqa: BLE001 - a malformed contrib operator: its shape stays unknown and is reported
+    except Exception:
         return unknown
     return tuple(_from_ir(output) for output in node.outputs)
 

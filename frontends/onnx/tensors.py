@@ -112,9 +112,7 @@ def constant_value(node: NodeProto, name: str, key: str, external: ExternalFiles
 _LITERALS = {"value_float": np.float32, "value_int": np.int64}
 
 
-def known(
-    name: str, data: npt.NDArray[np.generic], *, stored: bool, key: str | None = None
-) -> Value:
+def known(name: str, data: npt.NDArray[np.generic], *, stored: bool, key: str | None = None) -> Value:
     """A value whose content is known; with ``key`` it is a stored tensor of its own."""
     spec = TensorSpec(tuple(int(d) for d in data.shape), str(data.dtype))
     leaves = (Leaf(key, spec, spec.numel, spec.size_bytes),) if key is not None else ()

@@ -59,9 +59,7 @@ def read_model_bytes(path: Path) -> bytes:
         try:
             return b"".join(_skim(mapped, 0, size, "ModelProto", 0))
         except _WireError as error:
-            raise ModelFileError(
-                f"{path}: not a readable ONNX file ({error}); truncated, or not ONNX"
-            ) from error
+            raise ModelFileError(f"{path}: not a readable ONNX file ({error}); truncated, or not ONNX") from error
 
 
 def _skim(data: mmap.mmap, start: int, end: int, message: str, depth: int) -> list[bytes]:

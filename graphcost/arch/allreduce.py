@@ -53,7 +53,9 @@ def all_reduce(size_bytes: int, placement: Placement) -> tuple[Exchange, ...]:
         return all_reduce_s(part_bytes, placement.gpus, link.bytes_per_s, link.latency_s)
 
     sent = all_reduce_sent_bytes(size_bytes, placement.gpus)
-    return (Exchange("gradients", link.name, "all-reduce", float(size_bytes), sent, seconds, True, link.interference),)
+    return (
+        Exchange("gradients", link.name, "all-reduce", float(size_bytes), sent, seconds, True, link.interference),
+    )
 
 
 ARCHITECTURES.add(AllReduce.name, AllReduce())

@@ -57,8 +57,12 @@ class Pearl:
         if rows:
             wire = rows * (placement.gpus - 1) / placement.gpus
             parts = (
-                Exchange("embedding rows out", link.name, "all-to-all", rows, wire, seconds, False, link.interference),
-                Exchange("row gradients back", link.name, "all-to-all", rows, wire, seconds, False, link.interference),
+                Exchange(
+                    "embedding rows out", link.name, "all-to-all", rows, wire, seconds, False, link.interference
+                ),
+                Exchange(
+                    "row gradients back", link.name, "all-to-all", rows, wire, seconds, False, link.interference
+                ),
             )
         return (*parts, *all_reduce(_dense_bytes(plan), placement))
 

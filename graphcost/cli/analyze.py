@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
-from graphcost.analysis import AnalysisOptions, analyze_with, resolve
+from graphcost.analysis import analyze_with
 from graphcost.cli import options as shared
 from graphcost.cli.output import say, text_width, working_on, write_result
 from graphcost.errors import CoverageError, GraphcostError
+from graphcost.placing import AnalysisOptions, resolve
 from graphcost.report import FORMATS, format_of, render
 from graphcost.result import Analysis
 from graphcost.sources import expand
@@ -40,12 +41,24 @@ class Outcome:
 @shared.training_options
 @shared.verdict_options
 @click.option("--format", "form", type=click.Choice(sorted(FORMATS)), default="text", show_default=True)
-@click.option("--output", "outputs", multiple=True, metavar="FILE", help="Write to a file; its suffix chooses the format.")
+@click.option(
+    "--output", "outputs", multiple=True, metavar="FILE", help="Write to a file; its suffix chooses the format."
+)
 @click.option("--top", type=int, default=10, show_default=True, help="Heaviest operators shown.")
 @click.option("--per-op", is_flag=True, help="Every operator.")
-@click.option("--by", type=click.Choice(["module", "op", "class"]), help="Sum operators by module, operator or class.")
+@click.option(
+    "--by", type=click.Choice(["module", "op", "class"]), help="Sum operators by module, operator or class."
+)
 @shared.shared_flags
-def command(models: tuple[str, ...], form: str, outputs: tuple[str, ...], top: int, per_op: bool, by: str | None, **values: Any) -> int:
+def command(
+    models: tuple[str, ...],
+    form: str,
+    outputs: tuple[str, ...],
+    top: int,
+    per_op: bool,
+    by: str | None,
+    **values: Any,
+) -> int:
     """Predict one training step of each MODEL on a cluster and judge its communication share.
 
     Exit 1 when a model is flagged: its communication share, interval included, is over
@@ -108,5 +121,6 @@ def check_coverage(result: Analysis, values: dict[str, Any]) -> None:
     if least is not None and share < least:
         names = ", ".join(f"{entry.op_type} ({entry.count})" for entry in coverage.unknown)
         raise CoverageError(
-            f"{result.model.source}: {share:.1%} of operators have a rule, {least:.1%} are required; without one: {names}"
+            f"{result.model.source}: {share:.1%} of operators have a rule, {least:.1%} are required; "
+            f"without one: {names}"
         )

@@ -12,6 +12,7 @@ from graphcost.comparison import Comparison, compare_model
 from graphcost.errors import GraphcostError, UsageError
 from graphcost.report.comparison import COMPARE_FORMATS, render_comparisons
 from graphcost.sources import expand
+from graphcost.units import parse_share
 
 
 @click.command("compare")
@@ -22,11 +23,13 @@ from graphcost.sources import expand
 @shared.cluster_options
 @shared.size_options
 @shared.training_options
-@click.option("--max-comm-share", type=shared.SHARE, default=0.5, show_default="50%")
+@click.option("--max-comm-share", type=parse_share, metavar="SHARE", default="50%", show_default=True)
 @click.option("--format", "form", type=click.Choice(list(COMPARE_FORMATS)), default="text", show_default=True)
 @click.option("--output", metavar="FILE", help="Write to a file instead of stdout.")
 @shared.shared_flags
-def command(models: tuple[str, ...], gpus: str, archs: tuple[str, ...], form: str, output: str | None, **values: Any) -> int:
+def command(
+    models: tuple[str, ...], gpus: str, archs: tuple[str, ...], form: str, output: str | None, **values: Any
+) -> int:
     """Rank the architectures that can hold each MODEL by throughput; the others are named with the reason."""
     options = shared.analysis_options(values)
     counts = [_gpu_count(text) for text in gpus.split(",")]

@@ -21,7 +21,9 @@ from graphcost.sources import expand
 @click.option("--output", metavar="FILE", help="Write to a file instead of stdout.")
 @click.option("--strict", is_flag=True, help="Operators without a rule are an error (exit 4).")
 @shared.shared_flags
-def command(models: tuple[str, ...], form: str, output: str | None, strict: bool, quiet: bool, debug: bool, **sizes: Any) -> int:
+def command(
+    models: tuple[str, ...], form: str, output: str | None, strict: bool, quiet: bool, debug: bool, **sizes: Any
+) -> int:
     """FLOPs, MACs, bytes and parameters of one forward pass of each MODEL."""
     options = shared.load_options(**sizes)
     names = [name for model in models for name in expand(model)]

@@ -27,7 +27,12 @@ def command(name: str | None, form: str, quiet: bool, debug: bool) -> int:
         devices = [load_device(entry) for entry in device_names()]
         clusters = [load_cluster(entry) for entry in cluster_names()]
         if form == "json":
-            data = {"schema_version": 1, "command": "devices", "devices": device_rows(devices), "clusters": cluster_rows(clusters)}
+            data = {
+                "schema_version": 1,
+                "command": "devices",
+                "devices": device_rows(devices),
+                "clusters": cluster_rows(clusters),
+            }
             write_result(json.dumps(data, indent=2))
         else:
             width = text_width()

@@ -85,7 +85,7 @@ def main(arguments: Sequence[str]) -> int:
         return _report(str(error), error, debug, error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - a crash must never look like a finding
+    except Exception as error:
         message = (
             f"internal error: {type(error).__name__}: {error}; this is a defect of graphcost {__version__}, "
             "please report it with the output of --debug"

@@ -49,7 +49,9 @@ def _of_model(model: str, sizes: dict[str, Any], quiet: bool) -> list[dict[str, 
     for _, node, cost in operators(graph):
         rule = find_rule(node)
         answer = "unknown" if cost is None else "free" if rule is not None and rule.is_free else "counted"
-        entry = found.setdefault((answer, node.kind), {"operator": node.kind, "answer": answer, "count": 0, "example": node.name})
+        entry = found.setdefault(
+            (answer, node.kind), {"operator": node.kind, "answer": answer, "count": 0, "example": node.name}
+        )
         entry["count"] += 1
     order = {"unknown": 0, "counted": 1, "free": 2}
     return sorted(found.values(), key=lambda row: (order[row["answer"]], -row["count"], row["operator"]))

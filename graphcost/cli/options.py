@@ -8,38 +8,16 @@ from typing import Any, TypeVar
 
 import click
 
-from graphcost.analysis import AnalysisOptions
 from graphcost.arch import ARCHITECTURES
 from graphcost.engine.timeline import Overlap
 from graphcost.errors import UsageError
 from graphcost.frontends.options import LoadOptions
+from graphcost.placing import AnalysisOptions
 from graphcost.predict import Execution, Profile
-from graphcost.training import OPTIMIZERS, Precision
+from graphcost.recipe import OPTIMIZERS, Precision
 from graphcost.units import parse_bandwidth, parse_flops_per_s, parse_share
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class Quantity(click.ParamType):
-    """An option value with a unit, parsed by ``graphcost.units``."""
-
-    def __init__(self, name: str, parse: Callable[[str], float]) -> None:
-        self.name = name
-        self._parse = parse
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Text to SI base units; raises ``UsageError`` with an example."""
-        if isinstance(value, float):
-            return value
-        try:
-            return self._parse(value)
-        except UsageError as error:
-            self.fail(str(error), param, ctx)
-
-
-BANDWIDTH = Quantity("BANDWIDTH", parse_bandwidth)
-FLOPS_PER_S = Quantity("FLOP/s", parse_flops_per_s)
-SHARE = Quantity("SHARE", parse_share)
 
 
 def _stack(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -51,24 +29,40 @@ models_argument = click.argument("models", metavar="MODEL...", nargs=-1, require
 size_options = _stack(
     click.option("--batch", type=int, help="Samples per GPU and step (default: the file's, else 32)."),
     click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Size of an open dimension."),
-    click.option("--input-shape", "input_shapes", multiple=True, metavar="NAME=1,3,224,224", help="Shape of an input."),
-    click.option("--input-value", "input_values", multiple=True, metavar="NAME=V", help="Value that steers control flow."),
+    click.option(
+        "--input-shape", "input_shapes", multiple=True, metavar="NAME=1,3,224,224", help="Shape of an input."
+    ),
+    click.option(
+        "--input-value", "input_values", multiple=True, metavar="NAME=V", help="Value that steers control flow."
+    ),
 )
 
 cluster_options = _stack(
-    click.option("--cluster", metavar="NAME|FILE", help="Cluster, from `graphcost devices` or a TOML file (default dgx-a100)."),
+    click.option(
+        "--cluster", metavar="NAME|FILE", help="Cluster, from `graphcost devices` or a TOML file (default dgx-a100)."
+    ),
     click.option("--device", metavar="NAME|FILE", help="Put this device into the cluster's servers."),
-    click.option("--network", type=BANDWIDTH, help="Network rate of a whole server, e.g. 25Gb/s."),
-    click.option("--nvlink", type=BANDWIDTH, help="Scale-up rate of a GPU, one direction, e.g. 300GB/s."),
-    click.option("--pcie", type=BANDWIDTH, help="PCIe rate of a GPU, one direction."),
-    click.option("--mem-bandwidth", type=BANDWIDTH, help="Device memory bandwidth."),
-    click.option("--peak", type=FLOPS_PER_S, help="Peak compute rate, all dtypes, e.g. 312TFLOP/s."),
-    click.option("--network-kind", metavar="KIND", help="tcp, tcp-cloud, roce, infiniband, efa: what a nominal rate gives."),
+    click.option(
+        "--network", type=parse_bandwidth, metavar="RATE", help="Network rate of a whole server, e.g. 25Gb/s."
+    ),
+    click.option(
+        "--nvlink", type=parse_bandwidth, metavar="RATE", help="Scale-up rate of a GPU, one direction, e.g. 300GB/s."
+    ),
+    click.option("--pcie", type=parse_bandwidth, metavar="RATE", help="PCIe rate of a GPU, one direction."),
+    click.option("--mem-bandwidth", type=parse_bandwidth, metavar="RATE", help="Device memory bandwidth."),
+    click.option(
+        "--peak", type=parse_flops_per_s, metavar="RATE", help="Peak compute rate, all dtypes, e.g. 312TFLOP/s."
+    ),
+    click.option(
+        "--network-kind", metavar="KIND", help="tcp, tcp-cloud, roce, infiniband, efa: what a nominal rate gives."
+    ),
 )
 
 training_options = _stack(
     click.option("--precision", default="fp32", show_default=True, metavar="|".join(Precision)),
-    click.option("--optimizer", default="adam", show_default=True, metavar="|".join(OPTIMIZERS), help="none: forward only."),
+    click.option(
+        "--optimizer", default="adam", show_default=True, metavar="|".join(OPTIMIZERS), help="none: forward only."
+    ),
     click.option("--freeze", multiple=True, metavar="PATTERN", help="Parameters not trained (shell pattern)."),
     click.option("--profile", default="calibrated", show_default=True, metavar="|".join(Profile)),
     click.option("--execution", default="eager", show_default=True, metavar="|".join(Execution)),
@@ -84,13 +78,19 @@ placement_options = _stack(
 )
 
 verdict_options = _stack(
-    click.option("--max-comm-share", type=SHARE, default=0.5, show_default="50%", help="Flag models strictly over it."),
+    click.option(
+        "--max-comm-share", type=parse_share, metavar="SHARE", default="50%", show_default=True,
+        help="Flag models strictly over it.",
+    ),
     click.option(
         "--on-doubt", type=click.Choice(["fail", "warn", "pass"]), default="warn", show_default=True,
         help="When the interval straddles the limit.",
     ),
     click.option("--strict", is_flag=True, help="Operators without a rule are an error (exit 4)."),
-    click.option("--min-coverage", type=SHARE, help="Least share of operators with an answer (else exit 4)."),
+    click.option(
+        "--min-coverage", type=parse_share, metavar="SHARE",
+        help="Least share of operators with an answer (else exit 4).",
+    ),
     click.option("--exit-zero", is_flag=True, help="Findings do not fail (turns exit 1 into 0)."),
 )  # fmt: skip
 
@@ -105,7 +105,9 @@ arch_option = click.option(
 gpus_option = click.option("--gpus", type=int, default=1, show_default=True, help="GPUs in the job.")
 
 
-def load_options(batch: int | None, dims: tuple[str, ...], input_shapes: tuple[str, ...], input_values: tuple[str, ...]) -> LoadOptions:
+def load_options(
+    batch: int | None, dims: tuple[str, ...], input_shapes: tuple[str, ...], input_values: tuple[str, ...]
+) -> LoadOptions:
     """Text bindings to ``LoadOptions``; raises ``UsageError`` for text that is none."""
     if batch is not None and batch < 1:
         raise UsageError(f"--batch {batch}: at least one sample")
@@ -113,7 +115,9 @@ def load_options(batch: int | None, dims: tuple[str, ...], input_shapes: tuple[s
         batch=batch,
         dims={name: _size(text, "--dim", name) for name, text in _pairs(dims, "--dim", "NAME=N")},
         input_shapes={
-            name: tuple(_size(part, "--input-shape", name) for part in text.replace("x", ",").split(",") if part.strip())
+            name: tuple(
+                _size(part, "--input-shape", name) for part in text.replace("x", ",").split(",") if part.strip()
+            )
             for name, text in _pairs(input_shapes, "--input-shape", "NAME=1,3,224,224")
         },
         input_values={

@@ -21,7 +21,9 @@ from graphcost.units import format_count
 def command(name: str | None, form: str, quiet: bool, debug: bool) -> int:
     """List the models of the zoo, or show NAME; analyse one as zoo:NAME."""
     entries = [(entry, describe(entry)) for entry in (names() if name is None else [name.removeprefix("zoo:")])]
-    rows = [{"name": entry, **{k: v for k, v in asdict(found).items() if not callable(v)}} for entry, found in entries]
+    rows = [
+        {"name": entry, **{k: v for k, v in asdict(found).items() if not callable(v)}} for entry, found in entries
+    ]
     if form == "json":
         write_result(json.dumps({"schema_version": 1, "command": "zoo", "models": rows}, indent=2, default=str))
         return 0
@@ -29,6 +31,14 @@ def command(name: str | None, form: str, quiet: bool, debug: bool) -> int:
         write_result(fields_text(rows[0]))
         return 0
     columns = ["name", "title", "parameters", "source"]
-    cells = [[f"zoo:{row['name']}", str(row.get("title", "")), format_count(row.get("published_params") or 0), str(row.get("citation", ""))] for row in rows]
+    cells = [
+        [
+            f"zoo:{row['name']}",
+            str(row.get("title", "")),
+            format_count(row.get("published_params") or 0),
+            str(row.get("citation", "")),
+        ]
+        for row in rows
+    ]
     write_result(table_text(columns, cells, width=text_width()))
     return 0

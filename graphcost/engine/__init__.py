@@ -1,0 +1,1 @@
+"""Time models: PAI's framework, the roofline, links and overlap."""

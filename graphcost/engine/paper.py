@@ -84,7 +84,12 @@ def medium_bytes_per_s(cluster: Cluster, medium: Medium) -> float:
 
 
 def paper_times(
-    features: PaperFeatures, cluster: Cluster, media: Iterable[Medium], *, input_sharing: Any = 1, precision: str = "fp32"
+    features: PaperFeatures,
+    cluster: Cluster,
+    media: Iterable[Medium],
+    *,
+    input_sharing: Any = 1,
+    precision: str = "fp32",
 ) -> PaperTimes:
     """Times of a step; ``input_sharing`` cNodes contend for one PCIe when inputs are copied.
 

@@ -17,7 +17,8 @@ from typing import Any
 from graphcost.hardware import Device
 from graphcost.ir import OpCost, Phase
 from graphcost.ops import OpClass
-from graphcost.training import PlannedOp, Precision
+from graphcost.recipe import Precision
+from graphcost.training import PlannedOp
 
 
 class Bound(StrEnum):
@@ -73,7 +74,8 @@ def update_time(cost: OpCost, tensors: int, device: Device) -> float:
     """Time of the optimizer: memory bound, one fused kernel sequence per parameter tensor."""
     if cost.bytes == 0:
         return 0.0
-    return cost.bytes / (efficiencies()["update"]["memory"] * device.mem_bytes_per_s) + tensors * device.launch_s
+    share: float = efficiencies()["update"]["memory"]
+    return cost.bytes / (share * device.mem_bytes_per_s) + tensors * device.launch_s
 
 
 def host_time(launches: int, phase: Phase, *, compiled: bool) -> float:

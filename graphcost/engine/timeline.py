@@ -36,7 +36,10 @@ class Bucket:
 
 
 def buckets(
-    gradients: Iterable[tuple[float, float]], *, first_bytes: float = FIRST_BUCKET_BYTES, cap_bytes: float = BUCKET_BYTES
+    gradients: Iterable[tuple[float, float]],
+    *,
+    first_bytes: float = FIRST_BUCKET_BYTES,
+    cap_bytes: float = BUCKET_BYTES,
 ) -> tuple[Bucket, ...]:
     """Group ``(size_bytes, ready_s)`` in order of readiness; a bucket closes once it reaches its cap.
 
@@ -64,7 +67,11 @@ class Exposure:
 
 
 def exposure(
-    sent: Iterable[Bucket], seconds: Callable[[float], float], backward_s: float, overlap: Overlap, interference: float
+    sent: Iterable[Bucket],
+    seconds: Callable[[float], float],
+    backward_s: float,
+    overlap: Overlap,
+    interference: float,
 ) -> Exposure:
     """Time on the wire and what of it is exposed beyond ``backward_s``.
 

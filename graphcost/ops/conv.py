@@ -21,9 +21,7 @@ def _conv_flops(x_index: int, w_index: int, channel_axis: int = 1) -> FlopsOf:
         channels = x[-1] if attr_int(node, "channels_last", 0) else x[channel_axis]
         groups = attr_int(node, "group", 1)
         if len(w) != len(x) or channels != w[1] * groups or w[0] % groups:
-            raise shape_error(
-                node, f"weight must be [M, {channels}/{groups}, ...] with M a multiple of {groups}"
-            )
+            raise shape_error(node, f"weight must be [M, {channels}/{groups}, ...] with M a multiple of {groups}")
         return MAC_FLOPS * node.out.numel * w[1] * prod(w[2:])
 
     return flops

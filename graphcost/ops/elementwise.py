@@ -52,9 +52,7 @@ _pointwise(
 _pointwise("Where", backward=pointwise_backward(("in0",)), saves=("in0",))
 _pointwise("Cast", "CastLike", backward=copy_backward)
 _pointwise("Gelu", "QuickGelu", domain=MICROSOFT, backward=pointwise_backward(("in0",)), saves=("in0",))
-_pointwise(
-    "BiasGelu", "BiasSplitGelu", domain=MICROSOFT, backward=pointwise_backward(("inputs",)), saves=("inputs",)
-)
+_pointwise("BiasGelu", "BiasSplitGelu", domain=MICROSOFT, backward=pointwise_backward(("inputs",)), saves=("inputs",))
 _pointwise("BiasAdd", domain=MICROSOFT, backward=pointwise_backward())
 
 

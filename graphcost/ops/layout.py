@@ -24,9 +24,7 @@ free(
 )
 
 
-@rule(
-    "Transpose", "Concat", "Split", "ReverseSequence", "Trilu", op_class=OpClass.COPY, backward=copy_backward
-)
+@rule("Transpose", "Concat", "Split", "ReverseSequence", "Trilu", op_class=OpClass.COPY, backward=copy_backward)
 @rule("DepthToSpace", "SpaceToDepth", "Pad", op_class=OpClass.COPY, backward=copy_backward)
 @rule("Trilu", "Pad", domain=MICROSOFT, op_class=OpClass.COPY, backward=copy_backward)
 @rule("Unique", domain=MICROSOFT, op_class=OpClass.COPY, backward=no_gradient)

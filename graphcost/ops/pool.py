@@ -19,9 +19,7 @@ def _window(node: OpNode) -> int:
     if kernel is None:
         raise LookupError(f"{node.name} ({node.kind}): attribute 'kernel_shape' is missing")
     if len(kernel) != len(x) - 2:
-        raise shape_error(
-            node, f"kernel_shape has {len(kernel)} axes, but the input has {len(x) - 2} spatial ones"
-        )
+        raise shape_error(node, f"kernel_shape has {len(kernel)} axes, but the input has {len(x) - 2} spatial ones")
     return prod(kernel)
 
 
@@ -103,9 +101,7 @@ def roi_align(node: OpNode) -> OpCost:
     return _regions(node, ratio * ratio, 1, 2)
 
 
-@rule(
-    "MaxUnpool", op_class=OpClass.POOL, backward=_pool_backward(("in1",), whole_window=False), saves=("in1",)
-)
+@rule("MaxUnpool", op_class=OpClass.POOL, backward=_pool_backward(("in1",), whole_window=False), saves=("in1",))
 def max_unpool(node: OpNode) -> OpCost:
     """X and indices ``[N, C, *]`` scattered into the output: no FLOPs.
 

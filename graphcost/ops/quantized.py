@@ -13,9 +13,7 @@ MICROSOFT = "com.microsoft"
 
 
 @rule("QuantizeLinear", "DequantizeLinear", op_class=OpClass.POINTWISE, backward=no_gradient)
-@rule(
-    "QuantizeLinear", "DequantizeLinear", domain=MICROSOFT, op_class=OpClass.POINTWISE, backward=no_gradient
-)
+@rule("QuantizeLinear", "DequantizeLinear", domain=MICROSOFT, op_class=OpClass.POINTWISE, backward=no_gradient)
 def quantize(node: OpNode) -> OpCost:
     """Any shape, scale and zero point per tensor, axis or block: one FLOP per element.
 
@@ -98,9 +96,7 @@ def qgemm(node: OpNode) -> OpCost:
     Source: com.microsoft.QGemm (ONNX Runtime contrib operators).
     """
     extra = POINTWISE * node.out.numel + bias_flops(node, 6)
-    return traffic(
-        node, matmul_flops=gemm_flops(node, node.require(0), node.require(3)), elementwise_flops=extra
-    )
+    return traffic(node, matmul_flops=gemm_flops(node, node.require(0), node.require(3)), elementwise_flops=extra)
 
 
 @rule(

@@ -32,9 +32,7 @@ def reduction(node: OpNode) -> OpCost:
 
 
 def _register(*op_types: str, saves: tuple[str, ...] = (), domain: str = "") -> None:
-    rule(*op_types, op_class=OpClass.REDUCE, backward=_reduce_backward(*saves), saves=saves, domain=domain)(
-        reduction
-    )
+    rule(*op_types, op_class=OpClass.REDUCE, backward=_reduce_backward(*saves), saves=saves, domain=domain)(reduction)
 
 
 _register("ReduceSum", "ReduceMean", "CumSum", "TopK")

@@ -24,12 +24,25 @@ def render_comparisons(comparisons: Sequence[Comparison], form: str, *, width: i
 
 def _cells(result: Analysis) -> list[str]:
     place, step, memory = result.placement, result.step, result.training.memory
-    rate = "-" if step.samples_per_s is None else f"{step.samples_per_s:,.0f}" if step.samples_per_s >= 100 else f"{step.samples_per_s:.3g}"
+    rate = (
+        "-"
+        if step.samples_per_s is None
+        else f"{step.samples_per_s:,.0f}"
+        if step.samples_per_s >= 100
+        else f"{step.samples_per_s:.3g}"
+    )
     return [
-        place.arch, str(place.gpus), str(place.servers), rate, format_seconds(step.step_s), format_share(step.comm_share),
-        step.verdict, step.bound, format_share(step.scaling_efficiency),
+        place.arch,
+        str(place.gpus),
+        str(place.servers),
+        rate,
+        format_seconds(step.step_s),
+        format_share(step.comm_share),
+        step.verdict,
+        step.bound,
+        format_share(step.scaling_efficiency),
         format_bytes(memory.peak_bytes) + ("" if memory.fits else " (does not fit)"),
-    ]  # fmt: skip
+    ]
 
 
 def _text(comparisons: Sequence[Comparison], width: int) -> str:
@@ -39,15 +52,27 @@ def _text(comparisons: Sequence[Comparison], width: int) -> str:
         parts.append(f"{comparison.name} on {place.cluster} ({place.device}), {place.profile} profile, fastest first")
         rows = [_cells(result) for result in comparison.ranked]
         parts.append(table_text(_COLUMNS, rows, right=(1, 2, 3, 4, 5, 8, 9), width=width).rstrip("\n"))
-        parts += [f"not possible: {refusal.arch} on {refusal.gpus} GPUs: {refusal.reason}" for refusal in comparison.refused]
+        parts += [
+            f"not possible: {refusal.arch} on {refusal.gpus} GPUs: {refusal.reason}" for refusal in comparison.refused
+        ]
         parts.append("")
     return "\n".join(parts)
 
 
 def _json(comparisons: Sequence[Comparison], width: int) -> str:
     results = [result.to_dict() for comparison in comparisons for result in comparison.ranked]
-    refused = [{"model": comparison.source, **asdict(refusal)} for comparison in comparisons for refusal in comparison.refused]
-    data = {"schema_version": SCHEMA_VERSION, "graphcost_version": __version__, "command": "compare", "results": results, "refused": refused}
+    refused = [
+        {"model": comparison.source, **asdict(refusal)}
+        for comparison in comparisons
+        for refusal in comparison.refused
+    ]
+    data = {
+        "schema_version": SCHEMA_VERSION,
+        "graphcost_version": __version__,
+        "command": "compare",
+        "results": results,
+        "refused": refused,
+    }
     return json.dumps(data, indent=2, allow_nan=False)
 
 
@@ -61,12 +86,33 @@ def _markdown(comparisons: Sequence[Comparison], width: int) -> str:
 def _csv(comparisons: Sequence[Comparison], width: int) -> str:
     buffer = StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    columns = ["step_s", "input_s", "compute_s", "memory_s", "host_s", "comm_s", "exposed_comm_s", "comm_share", "verdict", "bound", "samples_per_s", "scaling_efficiency"]
+    columns = [
+        "step_s",
+        "input_s",
+        "compute_s",
+        "memory_s",
+        "host_s",
+        "comm_s",
+        "exposed_comm_s",
+        "comm_share",
+        "verdict",
+        "bound",
+        "samples_per_s",
+        "scaling_efficiency",
+    ]
     writer.writerow(["model", "arch", "gpus", "servers", *columns])
     for comparison in comparisons:
         for result in comparison.ranked:
             step = asdict(result.step)
-            writer.writerow([comparison.name, result.placement.arch, result.placement.gpus, result.placement.servers, *(step[c] for c in columns)])
+            writer.writerow(
+                [
+                    comparison.name,
+                    result.placement.arch,
+                    result.placement.gpus,
+                    result.placement.servers,
+                    *(step[c] for c in columns),
+                ]
+            )
     return buffer.getvalue()
 
 

@@ -15,11 +15,35 @@ from graphcost.report.tables import DEFAULT_WIDTH, markdown_table, table_text
 from graphcost.result import SCHEMA_VERSION
 from graphcost.units import format_bytes, format_count, format_flops, format_macs
 
-_COLUMNS = ["model", "batch", "MAC", "matmul FLOP", "elementwise FLOP", "bytes", "parameters", "buffers", "counted / free / unknown"]
+_COLUMNS = [
+    "model",
+    "batch",
+    "MAC",
+    "matmul FLOP",
+    "elementwise FLOP",
+    "bytes",
+    "parameters",
+    "buffers",
+    "counted / free / unknown",
+]
 _CSV = [
-    "name", "source", "batch", "macs", "matmul_flops", "elementwise_flops", "read_bytes", "write_bytes", "params",
-    "param_bytes", "buffers", "buffer_bytes", "ops", "counted", "free", "unknown",
-]  # fmt: skip
+    "name",
+    "source",
+    "batch",
+    "macs",
+    "matmul_flops",
+    "elementwise_flops",
+    "read_bytes",
+    "write_bytes",
+    "params",
+    "param_bytes",
+    "buffers",
+    "buffer_bytes",
+    "ops",
+    "counted",
+    "free",
+    "unknown",
+]
 
 
 def render_counts(counts: Sequence[Count], form: str, *, width: int = DEFAULT_WIDTH) -> str:
@@ -31,10 +55,27 @@ def count_to_dict(count: Count) -> dict[str, Any]:
     """The JSON of one count: ``model`` and ``graph`` as in an analysis."""
     data = asdict(count)
     model = {key: data[key] for key in ("source", "name", "format", "inputs", "bindings", "batch_source")}
-    coverage = {"counted": count.counted, "free": count.free, "folded": count.folded, "unknown": [asdict(e) for e in count.unknown]}
-    graph = {key: data[key] for key in (
-        "ops", "macs", "matmul_flops", "elementwise_flops", "read_bytes", "write_bytes", "params", "param_bytes", "buffers", "buffer_bytes",
-    )}  # fmt: skip
+    coverage = {
+        "counted": count.counted,
+        "free": count.free,
+        "folded": count.folded,
+        "unknown": [asdict(e) for e in count.unknown],
+    }
+    graph = {
+        key: data[key]
+        for key in (
+            "ops",
+            "macs",
+            "matmul_flops",
+            "elementwise_flops",
+            "read_bytes",
+            "write_bytes",
+            "params",
+            "param_bytes",
+            "buffers",
+            "buffer_bytes",
+        )
+    }
     return {
         "schema_version": SCHEMA_VERSION,
         "graphcost_version": __version__,
@@ -47,11 +88,16 @@ def count_to_dict(count: Count) -> dict[str, Any]:
 def _cells(count: Count) -> list[str]:
     unknown = sum(entry.count for entry in count.unknown)
     return [
-        count.name, str(count.batch) if count.batch is not None else "-", format_macs(count.macs),
-        format_flops(count.matmul_flops), format_flops(count.elementwise_flops),
-        format_bytes(count.read_bytes + count.write_bytes), format_count(count.params), format_count(count.buffers),
+        count.name,
+        str(count.batch) if count.batch is not None else "-",
+        format_macs(count.macs),
+        format_flops(count.matmul_flops),
+        format_flops(count.elementwise_flops),
+        format_bytes(count.read_bytes + count.write_bytes),
+        format_count(count.params),
+        format_count(count.buffers),
         f"{count.counted} / {count.free} / {unknown}",
-    ]  # fmt: skip
+    ]
 
 
 def _text(counts: Sequence[Count], width: int) -> str:
@@ -61,7 +107,9 @@ def _text(counts: Sequence[Count], width: int) -> str:
 def _json(counts: Sequence[Count], width: int) -> str:
     if len(counts) == 1:
         return json.dumps(count_to_dict(counts[0]), indent=2)
-    return json.dumps({"schema_version": SCHEMA_VERSION, "results": [count_to_dict(count) for count in counts]}, indent=2)
+    return json.dumps(
+        {"schema_version": SCHEMA_VERSION, "results": [count_to_dict(count) for count in counts]}, indent=2
+    )
 
 
 def _csv(counts: Sequence[Count], width: int) -> str:
@@ -78,17 +126,42 @@ def _markdown(counts: Sequence[Count], width: int) -> str:
     return markdown_table(_COLUMNS, [_cells(count) for count in counts])
 
 
-_LATEX_SPECIAL = {"\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+_LATEX_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
 
 
 def _latex(counts: Sequence[Count], width: int) -> str:
     """A booktabs table."""
+
     def row(cells: Sequence[str]) -> str:
         return "  " + " & ".join("".join(_LATEX_SPECIAL.get(c, c) for c in cell) for cell in cells) + r" \\"
 
     columns = _COLUMNS[:8]
     body = [row(_cells(count)[:8]) for count in counts]
-    return "\n".join([r"\begin{tabular}{l" + "r" * 7 + "}", r"  \toprule", row(columns), r"  \midrule", *body, r"  \bottomrule", r"\end{tabular}"]) + "\n"
+    return (
+        "\n".join(
+            [
+                r"\begin{tabular}{l" + "r" * 7 + "}",
+                r"  \toprule",
+                row(columns),
+                r"  \midrule",
+                *body,
+                r"  \bottomrule",
+                r"\end{tabular}",
+            ]
+        )
+        + "\n"
+    )
 
 
 COUNT_FORMATS: Mapping[str, Callable[[Sequence[Count], int], str]] = {

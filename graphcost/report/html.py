@@ -11,7 +11,8 @@ from graphcost.units import format_bytes, format_count, format_seconds, format_s
 
 _STYLE = """
 .graphcost{font:14px/1.45 system-ui,sans-serif;max-width:60rem;margin:1rem}
-.graphcost table{border-collapse:collapse;margin:.5rem 0}.graphcost td,.graphcost th{padding:.15rem .7rem;text-align:left}
+.graphcost table{border-collapse:collapse;margin:.5rem 0}
+.graphcost td,.graphcost th{padding:.15rem .7rem;text-align:left}
 .graphcost td.n,.graphcost th.n{text-align:right;font-variant-numeric:tabular-nums}
 .graphcost tr:nth-child(even){background:#8881}.graphcost .bar{height:.7rem;background:#3b7dd8;min-width:1px}
 .graphcost .flagged{color:#b00020}.graphcost .clear{color:#1b7f3b}.graphcost .too-close{color:#9a6700}
@@ -27,17 +28,22 @@ def html_report(results: Sequence[Analysis], *, top: int = 10, **_: Any) -> str:
 def _section(r: Analysis, top: int) -> str:
     place, step = r.placement, r.step
     parts = [
-        ("compute", step.compute_s), ("memory", step.memory_s), ("host", step.host_s), ("input", step.input_s),
+        ("compute", step.compute_s),
+        ("memory", step.memory_s),
+        ("host", step.host_s),
+        ("input", step.input_s),
         ("communication (exposed)", step.exposed_comm_s),
-    ]  # fmt: skip
+    ]
     rows = "".join(
-        f'<tr><td>{name}</td><td class="n">{format_seconds(seconds)}</td><td class="n">{format_share(_share(seconds, step.step_s))}</td>'
+        f'<tr><td>{name}</td><td class="n">{format_seconds(seconds)}</td>'
+        f'<td class="n">{format_share(_share(seconds, step.step_s))}</td>'
         f'<td><div class="bar" style="width:{12 * _share(seconds, step.step_s):.2f}rem"></div></td></tr>'
         for name, seconds in parts
     )
     ranked = sorted(r.ops, key=lambda op: -(op.time_s or 0.0))[:top]
     ops = "".join(
-        f'<tr><td>{escape(op.op_type)}</td><td>{escape(op.name)}</td><td class="n">{format_seconds(op.time_s or 0.0)}</td>'
+        f"<tr><td>{escape(op.op_type)}</td><td>{escape(op.name)}</td>"
+        f'<td class="n">{format_seconds(op.time_s or 0.0)}</td>'
         f'<td class="n">{format_count(op.matmul_flops + op.elementwise_flops)}</td>'
         f'<td class="n">{format_bytes(op.read_bytes + op.write_bytes)}</td><td>{escape(op.bound)}</td></tr>'
         for op in ranked
@@ -45,11 +51,14 @@ def _section(r: Analysis, top: int) -> str:
     return (
         f"<h2>{escape(r.model.name)}</h2><p>{escape(place.arch)}, {place.gpus} GPUs, {escape(place.cluster)}, "
         f"batch {place.batch_per_gpu}, {escape(r.training.precision)}, {escape(place.profile)} profile</p>"
-        f'<p class="{step.verdict}"><strong>{escape(step.verdict)}</strong>: communication is {format_share(step.comm_share)} '
+        f'<p class="{step.verdict}"><strong>{escape(step.verdict)}</strong>: '
+        f"communication is {format_share(step.comm_share)} "
         f"of the step, limit {format_share(step.max_comm_share)}</p><p>{escape(step.reason)}</p>"
-        f"<p>step {format_seconds(step.step_s)} ({format_seconds(step.step_low_s)} to {format_seconds(step.step_high_s)})</p>"
+        f"<p>step {format_seconds(step.step_s)} ({format_seconds(step.step_low_s)} to "
+        f"{format_seconds(step.step_high_s)})</p>"
         f"<table>{rows}</table>"
-        '<table><tr><th>operator</th><th>name</th><th class="n">time</th><th class="n">FLOP</th><th class="n">bytes</th><th>bound</th></tr>'
+        '<table><tr><th>operator</th><th>name</th><th class="n">time</th>'
+        '<th class="n">FLOP</th><th class="n">bytes</th><th>bound</th></tr>'
         f"{ops}</table>"
     )
 

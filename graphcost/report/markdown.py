@@ -18,11 +18,17 @@ def markdown_report(results: Sequence[Analysis], **_: Any) -> str:
     columns = ["model", "verdict", "communication", "step", "bound", "MAC", "parameters", "memory"]
     rows = [
         [
-            r.model.name, r.step.verdict, format_share(r.step.comm_share), format_seconds(r.step.step_s), r.step.bound,
-            format_macs(r.graph.macs), format_count(r.graph.params), format_bytes(r.training.memory.peak_bytes),
+            r.model.name,
+            r.step.verdict,
+            format_share(r.step.comm_share),
+            format_seconds(r.step.step_s),
+            r.step.bound,
+            format_macs(r.graph.macs),
+            format_count(r.graph.params),
+            format_bytes(r.training.memory.peak_bytes),
         ]
         for r in results
-    ]  # fmt: skip
+    ]
     reasons = "\n".join(f"- **{r.model.name}**: {r.step.reason}" for r in results)
     return markdown_table(columns, rows) + "\n" + reasons + "\n"
 
@@ -36,11 +42,16 @@ def csv_report(results: Sequence[Analysis], *, per_op: bool = False, **_: Any) -
     else:
         rows = [
             {
-                "model": r.model.name, "arch": r.placement.arch, "gpus": r.placement.gpus, "cluster": r.placement.cluster,
-                "macs": r.graph.macs, "params": r.graph.params, **asdict(r.step),
+                "model": r.model.name,
+                "arch": r.placement.arch,
+                "gpus": r.placement.gpus,
+                "cluster": r.placement.cluster,
+                "macs": r.graph.macs,
+                "params": r.graph.params,
+                **asdict(r.step),
             }
             for r in results
-        ]  # fmt: skip
+        ]
     if rows:
         writer.writerow(rows[0])
         writer.writerows(row.values() for row in rows)

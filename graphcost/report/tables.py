@@ -24,9 +24,15 @@ def table_text(
 ) -> str:
     """Rows in aligned columns; those in ``right`` are right-aligned. Long cells are cut with an ellipsis."""
     table = Table(
-        box=None, pad_edge=False, show_header=header, title=title, title_justify="left", title_style="",
-        header_style="", padding=(0, 2, 0, 0),
-    )  # fmt: skip
+        box=None,
+        pad_edge=False,
+        show_header=header,
+        title=title,
+        title_justify="left",
+        title_style="",
+        header_style="",
+        padding=(0, 2, 0, 0),
+    )
     for index, name in enumerate(columns):
         table.add_column(name, justify="right" if index in right else "left", no_wrap=True, overflow="ellipsis")
     for row in rows:
@@ -37,7 +43,9 @@ def table_text(
 def rendered(item: Any, width: int) -> str:
     """A rich renderable as text without colour, lines stripped on the right."""
     buffer = StringIO()
-    console = Console(file=buffer, width=width, color_system=None, force_terminal=False, legacy_windows=False, highlight=False)
+    console = Console(
+        file=buffer, width=width, color_system=None, force_terminal=False, legacy_windows=False, highlight=False
+    )
     console.print(item)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from graphcost.report.tables import DEFAULT_WIDTH, table_text
 from graphcost.result import Analysis, OpInfo
@@ -22,7 +22,12 @@ _BAR = 24
 
 
 def text_report(
-    results: Sequence[Analysis], *, width: int = DEFAULT_WIDTH, top: int = 10, per_op: bool = False, by: str | None = None
+    results: Sequence[Analysis],
+    *,
+    width: int = DEFAULT_WIDTH,
+    top: int = 10,
+    per_op: bool = False,
+    by: str | None = None,
 ) -> str:
     """One result in full; several as one table, then each one's verdict line."""
     if len(results) == 1:
@@ -34,14 +39,23 @@ def _table(results: Sequence[Analysis], width: int) -> str:
     columns = ["model", "verdict", "comm", "step", "samples/s", "bound", "MAC", "params", "unknown"]
     rows = [
         [
-            r.model.name, r.step.verdict, format_share(r.step.comm_share), format_seconds(r.step.step_s),
-            _rate(r.step.samples_per_s), r.step.bound, format_macs(r.graph.macs), format_count(r.graph.params),
+            r.model.name,
+            r.step.verdict,
+            format_share(r.step.comm_share),
+            format_seconds(r.step.step_s),
+            _rate(r.step.samples_per_s),
+            r.step.bound,
+            format_macs(r.graph.macs),
+            format_count(r.graph.params),
             str(sum(entry.count for entry in r.graph.coverage.unknown)),
         ]
         for r in results
-    ]  # fmt: skip
+    ]
     place = results[0].placement
-    head = f"{place.arch}, {_plural(place.gpus, 'GPU')} on {_plural(place.servers, 'server')} of {place.cluster}, {place.profile} profile\n"
+    head = (
+        f"{place.arch}, {_plural(place.gpus, 'GPU')} on {_plural(place.servers, 'server')} of "
+        f"{place.cluster}, {place.profile} profile\n"
+    )
     return head + table_text(columns, rows, right=(2, 3, 4, 6, 7, 8), width=width)
 
 
@@ -78,22 +92,35 @@ def _verdict(r: Analysis, width: int) -> str:
     )
     lines = [line, step.reason]
     if step.comm_share_at_batch_32 is not None:
-        lines.append(f"the file fixes the batch at 1; at batch 32 communication is {format_share(step.comm_share_at_batch_32)}")
-    wrapped = [textwrap.fill(text, width, subsequent_indent="  ", initial_indent="" if i == 0 else "  ") for i, text in enumerate(lines)]
+        lines.append(
+            f"the file fixes the batch at 1; at batch 32 communication is {format_share(step.comm_share_at_batch_32)}"
+        )
+    wrapped = [
+        textwrap.fill(text, width, subsequent_indent="  ", initial_indent="" if i == 0 else "  ")
+        for i, text in enumerate(lines)
+    ]
     return "\n".join(wrapped) + "\n"
 
 
 def _step(r: Analysis, width: int) -> str:
     step = r.step
-    interval = f" ({format_seconds(step.step_low_s)} to {format_seconds(step.step_high_s)})" if step.step_low_s != step.step_high_s else ""
+    interval = (
+        f" ({format_seconds(step.step_low_s)} to {format_seconds(step.step_high_s)})"
+        if step.step_low_s != step.step_high_s
+        else ""
+    )
     rate = f", {_rate(step.samples_per_s)} samples/s" if step.samples_per_s is not None else ""
     head = (
-        f"step {format_seconds(step.step_s)}{interval}{rate}, scaling {format_share(step.scaling_efficiency)}, bound by {step.bound}"
+        f"step {format_seconds(step.step_s)}{interval}{rate}, scaling "
+        f"{format_share(step.scaling_efficiency)}, bound by {step.bound}"
     )
     named = [
-        ("compute", step.compute_s), ("memory", step.memory_s), ("host", step.host_s), ("input", step.input_s),
+        ("compute", step.compute_s),
+        ("memory", step.memory_s),
+        ("host", step.host_s),
+        ("input", step.input_s),
         ("communication", step.exposed_comm_s),
-    ]  # fmt: skip
+    ]
     rows = []
     for name, seconds in named:
         share = seconds / step.step_s if step.step_s else 0.0
@@ -134,14 +161,25 @@ def _operators(ops: Sequence[OpInfo], width: int, top: int | None) -> str:
     total_s = sum(op.time_s or 0.0 for op in ops)
     columns = ["operator", "name", "FLOP", "bytes", "parameters"]
     rows = [
-        [op.op_type, _short(op.name), format_count(op.matmul_flops + op.elementwise_flops), format_bytes(op.read_bytes + op.write_bytes), format_count(op.params)]
+        [
+            op.op_type,
+            _short(op.name),
+            format_count(op.matmul_flops + op.elementwise_flops),
+            format_bytes(op.read_bytes + op.write_bytes),
+            format_count(op.params),
+        ]
         for op in shown
-    ]  # fmt: skip
+    ]
     right = [2, 3, 4]
     if timed:
         columns = ["time", "share", *columns, "bound"]
         rows = [
-            [format_seconds(op.time_s or 0.0), format_share((op.time_s or 0.0) / total_s if total_s else 0.0), *row, op.bound]
+            [
+                format_seconds(op.time_s or 0.0),
+                format_share((op.time_s or 0.0) / total_s if total_s else 0.0),
+                *row,
+                op.bound,
+            ]
             for op, row in zip(shown, rows, strict=True)
         ]
         right = [0, 1, 4, 5, 6]
@@ -151,24 +189,36 @@ def _operators(ops: Sequence[OpInfo], width: int, top: int | None) -> str:
 
 
 def _grouped(ops: Sequence[OpInfo], by: str, width: int, top: int) -> str:
-    key = {"module": lambda op: op.module or "(top)", "op": lambda op: op.op_type, "class": lambda op: op.op_class}[by]
+    keys: dict[str, Callable[[OpInfo], str]] = {
+        "module": lambda op: op.module or "(top)",
+        "op": lambda op: op.op_type,
+        "class": lambda op: op.op_class,
+    }
+    key = keys[by]
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0, 0, 0, 0])
     for op in ops:
         entry = sums[key(op)]
-        for index, amount in enumerate((op.time_s or 0.0, op.matmul_flops + op.elementwise_flops, op.read_bytes + op.write_bytes, op.params, 1)):
+        for index, amount in enumerate(
+            (op.time_s or 0.0, op.matmul_flops + op.elementwise_flops, op.read_bytes + op.write_bytes, op.params, 1)
+        ):
             entry[index] += amount
     rows = [
         [name, format_seconds(s[0]), format_count(s[1]), format_bytes(s[2]), format_count(s[3]), str(int(s[4]))]
         for name, s in sorted(sums.items(), key=lambda item: (-item[1][0], -item[1][1]))[:top]
     ]
-    return f"by {by}\n" + table_text([by, "time", "FLOP", "bytes", "parameters", "operators"], rows, right=(1, 2, 3, 4, 5), width=width)
+    return f"by {by}\n" + table_text(
+        [by, "time", "FLOP", "bytes", "parameters", "operators"], rows, right=(1, 2, 3, 4, 5), width=width
+    )
 
 
 def _coverage(r: Analysis) -> str:
     coverage = r.graph.coverage
     unknown = sum(entry.count for entry in coverage.unknown)
     names = f" ({', '.join(f'{e.op_type} x{e.count}' for e in coverage.unknown)})" if unknown else ""
-    return f"operators: {coverage.counted} counted, {coverage.free} free, {unknown} unknown{names}; {coverage.folded} constant, folded"
+    return (
+        f"operators: {coverage.counted} counted, {coverage.free} free, {unknown} unknown{names}; "
+        f"{coverage.folded} constant, folded"
+    )
 
 
 def _short(name: str, limit: int = 34) -> str:

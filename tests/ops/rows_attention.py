@@ -136,9 +136,7 @@ ROWS = {
         op("MultiHeadAttention", [(2, 5, 3, 3, 4)], (2, 5, 12), {"num_heads": 3}, MS), 2400, 1500, 1440, 480
     ),
     "mha-packed-kv-bias": Row(
-        op(
-            "MultiHeadAttention", [(2, 5, 12), (2, 7, 3, 2, 4), None, (36,)], (2, 5, 12), {"num_heads": 3}, MS
-        ),
+        op("MultiHeadAttention", [(2, 5, 12), (2, 7, 3, 2, 4), None, (36,)], (2, 5, 12), {"num_heads": 3}, MS),
         2 * 210 * 8,
         2100 + 360,
         4 * (120 + 336 + 36),

@@ -7,9 +7,7 @@ READ = 4 * (384 + 108 + 4)
 ROWS = {
     "conv": Row(CONV, 2 * OUT * 3 * 9, OUT, READ, 4 * OUT),
     "conv-1d": Row(op("Conv", [(1, 2, 10), (3, 2, 5)], (1, 3, 6)), 2 * 18 * 2 * 5, 0, 4 * (20 + 30), 72),
-    "conv-3d": Row(
-        op("Conv", [(1, 1, 3, 3, 3), (2, 1, 2, 2, 2)], (1, 2, 2, 2, 2)), 2 * 16 * 8, 0, 4 * (27 + 16), 64
-    ),
+    "conv-3d": Row(op("Conv", [(1, 1, 3, 3, 3), (2, 1, 2, 2, 2)], (1, 2, 2, 2, 2)), 2 * 16 * 8, 0, 4 * (27 + 16), 64),
     # dilation changes the output's size alone: 8 - 2 * 2 = 4
     "conv-dilated": Row(
         op("Conv", [(1, 1, 8, 8), (1, 1, 3, 3)], (1, 1, 4, 4), {"dilations": [2, 2]}),
@@ -44,17 +42,13 @@ ROWS = {
         512,
     ),
     "conv-transpose-pads": Row(
-        op(
-            "ConvTransposeWithDynamicPads", [(1, 3, 4, 4), (3, 2, 3, 3), i64(4), (2,)], (1, 2, 9, 9), None, MS
-        ),
+        op("ConvTransposeWithDynamicPads", [(1, 3, 4, 4), (3, 2, 3, 3), i64(4), (2,)], (1, 2, 9, 9), None, MS),
         1728,
         162,
         4 * 104 + 32,
         648,
     ),
-    "conv-integer": Row(
-        op("ConvInteger", [i8(2, 3, 8, 8), i8(4, 3, 3, 3)], i32(2, 4, 6, 6)), 15552, 0, 492, 1152
-    ),
+    "conv-integer": Row(op("ConvInteger", [i8(2, 3, 8, 8), i8(4, 3, 3, 3)], i32(2, 4, 6, 6)), 15552, 0, 492, 1152),
     "qlinear-conv": Row(
         op(
             "QLinearConv",
@@ -120,9 +114,7 @@ ROWS = {
 }
 
 BACK = {
-    "conv-all": back(
-        CONV, {0, 1, 2}, 2 * 15552, OUT, 4 * ((OUT + 108) + (OUT + 384) + OUT), 4 * (384 + 108 + 4)
-    ),
+    "conv-all": back(CONV, {0, 1, 2}, 2 * 15552, OUT, 4 * ((OUT + 108) + (OUT + 384) + OUT), 4 * (384 + 108 + 4)),
     "conv-first-layer": back(CONV, {1}, 15552, 0, 4 * (OUT + 384), 432),
     "conv-transpose": back(ROWS["conv-transpose"].node, {0}, 1728, 0, 4 * (162 + 54), 192),
     "col2im": back(ROWS["col2im"].node, {0}, 0, 0, 500, 2000),

@@ -39,9 +39,7 @@ ROWS = {
     "ms-FastGelu": Row(op("FastGelu", [(4, 5), (5,)], (4, 5), None, MS), 0, 100, 100, 80),
     "ms-BiasGelu": Row(op("BiasGelu", [(4, 5), (5,)], (4, 5), None, MS), 0, 100, 100, 80),
     # [2, 3, 8] to [2, 3, 4]: two biases, a gelu, a product
-    "ms-BiasSplitGelu": Row(
-        op("BiasSplitGelu", [(2, 3, 8), (8,)], (2, 3, 4), None, MS), 0, 7 * 24, 4 * 56, 96
-    ),
+    "ms-BiasSplitGelu": Row(op("BiasSplitGelu", [(2, 3, 8), (8,)], (2, 3, 4), None, MS), 0, 7 * 24, 4 * 56, 96),
     "ms-BiasAdd": Row(op("BiasAdd", [(4, 5), (5,), (4, 5)], (4, 5), None, MS), 0, 40, 180, 80),
     "ms-BiasDropout": Row(
         op("BiasDropout", [(4, 5), (5,), (4, 5)], [(4, 5), boolean(4, 5)], None, MS), 0, 60, 180, 100

@@ -40,9 +40,7 @@ ROWS = {
     "Resize": Row(op("Resize", [(1, 1, 4, 4), None, (4,)], (1, 1, 8, 8)), 0, 0, 80, 256),
     "Upsample": Row(op("Upsample", [(1, 1, 4, 4), (4,)], (1, 1, 8, 8)), 0, 0, 80, 256),
     "GridSample": Row(op("GridSample", [(1, 3, 4, 4), (1, 2, 2, 2)], (1, 3, 2, 2)), 0, 0, 4 * 56, 48),
-    "GridSample-ms": Row(
-        op("GridSample", [(1, 3, 4, 4), (1, 2, 2, 2)], (1, 3, 2, 2), None, MS), 0, 0, 224, 48
-    ),
+    "GridSample-ms": Row(op("GridSample", [(1, 3, 4, 4), (1, 2, 2, 2)], (1, 3, 2, 2), None, MS), 0, 0, 224, 48),
     "AffineGrid": Row(op("AffineGrid", [(1, 2, 3), i64(4)], (1, 4, 4, 2)), 0, 0, 24 + 32, 128),
     "SplitToSequence": Row(op("SplitToSequence", [(6, 3)], [None]), 0, 0, 72, 72),
     "ConcatFromSequence": Row(op("ConcatFromSequence", [None], (6, 3)), 0, 0, 72, 72),

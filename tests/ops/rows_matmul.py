@@ -38,9 +38,7 @@ ROWS = {
         op("Einsum", [(2, 3), (3, 4), (4, 5)], (2, 5), {"equation": "ij,jk,kl->il"}), 128, 0, 4 * 38, 40
     ),
     "matmul-integer": Row(op("MatMulInteger", [i8(4, 5), i8(5, 6)], i32(4, 6)), 240, 0, 50, 96),
-    "matmul-integer16": Row(
-        op("MatMulInteger16", [i8(4, 5), i8(5, 6)], i32(4, 6), domain=MS), 240, 0, 50, 96
-    ),
+    "matmul-integer16": Row(op("MatMulInteger16", [i8(4, 5), i8(5, 6)], i32(4, 6), domain=MS), 240, 0, 50, 96),
     "qlinear-matmul": Row(
         op("QLinearMatMul", [i8(4, 5), SCALE, i8(), i8(5, 6), SCALE, i8(), SCALE, i8()], i8(4, 6)),
         240,
@@ -60,15 +58,11 @@ ROWS = {
         7 * 200,
         7 * 96,
     ),
-    "transpose-matmul": Row(
-        op("TransposeMatMul", [(4, 5), (6, 5)], (4, 6), {"transB": 1}, MS), 240, 0, 200, 96
-    ),
+    "transpose-matmul": Row(op("TransposeMatMul", [(4, 5), (6, 5)], (4, 6), {"transB": 1}, MS), 240, 0, 200, 96),
     "fused-matmul-act": Row(
         op("FusedMatMulActivation", [(4, 5), (5, 6)], (4, 6), {"activation": "Tanh"}, MS), 240, 96, 200, 96
     ),
-    "gemm-fast-gelu": Row(
-        op("GemmFastGelu", [(4, 5), (5, 6), (6,)], (4, 6), None, MS), 240, 24 + 96, 224, 96
-    ),
+    "gemm-fast-gelu": Row(op("GemmFastGelu", [(4, 5), (5, 6), (6,)], (4, 6), None, MS), 240, 24 + 96, 224, 96),
     # 4-bit weights for [64, 3]: two blocks of 32 a column, 16 bytes each
     "matmul-n-bits": Row(
         op("MatMulNBits", [(2, 64), u8(3, 2, 16), (6,)], (2, 3), {"K": 64, "N": 3, "bits": 4}, MS),

@@ -22,9 +22,7 @@ BATCHED: dict[str, Callable[[int], OpNode]] = {
     "Conv": lambda b: op("Conv", [(b, 3, 8, 8), (4, 3, 3, 3), (4,)], (b, 4, 6, 6)),
     "ConvTranspose": lambda b: op("ConvTranspose", [(b, 3, 4), (3, 2, 3)], (b, 2, 9)),
     "Attention": lambda b: op("Attention", [(b, 4, 5, 8), (b, 2, 7, 8), (b, 2, 7, 6)], (b, 4, 5, 6)),
-    "ms.Attention": lambda b: op(
-        "Attention", [(b, 5, 12), (12, 36), (36,)], (b, 5, 12), {"num_heads": 3}, MS
-    ),
+    "ms.Attention": lambda b: op("Attention", [(b, 5, 12), (12, 36), (36,)], (b, 5, 12), {"num_heads": 3}, MS),
     "ms.MHA": lambda b: op(
         "MultiHeadAttention", [(b, 5, 12), (b, 7, 12), (b, 7, 9)], (b, 5, 9), {"num_heads": 3}, MS
     ),
@@ -72,9 +70,7 @@ def test_grouping_divides(groups: int, kernel: list[int], size: int) -> None:
 
 
 @given(out=st.integers(1, 8), inner=st.integers(1, 8), kernel=st.integers(1, 4), stride=st.integers(1, 3))
-def test_transposed_convolution_costs_what_its_adjoint_does(
-    out: int, inner: int, kernel: int, stride: int
-) -> None:
+def test_transposed_convolution_costs_what_its_adjoint_does(out: int, inner: int, kernel: int, stride: int) -> None:
     long = (out - 1) * stride + kernel
     conv = op("Conv", [(1, inner, long), (3, inner, kernel)], (1, 3, out))
     adjoint = op("ConvTranspose", [(1, 3, out), (3, inner, kernel)], (1, inner, long))
@@ -101,9 +97,7 @@ def test_einsum_agrees_with_numpy(data: st.DataObject) -> None:
     assert not (cost.elementwise_flops if sums else cost.matmul_flops)
 
 
-@given(
-    m=st.integers(1, 6), k=st.integers(1, 6), n=st.integers(1, 6), b=st.integers(1, 4), trans=st.booleans()
-)
+@given(m=st.integers(1, 6), k=st.integers(1, 6), n=st.integers(1, 6), b=st.integers(1, 4), trans=st.booleans())
 def test_three_ways_to_write_a_product_agree(m: int, k: int, n: int, b: int, trans: bool) -> None:
     rhs = (n, k) if trans else (k, n)
     letters = "bij,kj->bik" if trans else "bij,jk->bik"
@@ -143,7 +137,5 @@ def test_resnet50() -> None:
     assert len(nodes) == 54
     assert sum(forward_cost(node).matmul_flops for node in nodes) == 2 * 4_089_184_256
     first = forward_cost(nodes[0]).matmul_flops
-    backward = sum(
-        backward_cost(node, {1} if i == 0 else {0, 1}).matmul_flops for i, node in enumerate(nodes)
-    )
+    backward = sum(backward_cost(node, {1} if i == 0 else {0, 1}).matmul_flops for i, node in enumerate(nodes))
     assert backward == 2 * 2 * 4_089_184_256 - first  # the image needs no gradient

@@ -1,0 +1,135 @@
+"""From option names to the things they name: cluster, architecture, placement, profile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphcost.arch import ARCHITECTURES, Architecture, Placement
+from graphcost.device_db import load_cluster, load_device
+from graphcost.engine.timeline import Overlap
+from graphcost.errors import PlacementError, UnknownNameError, UsageError
+from graphcost.frontends.options import LoadOptions
+from graphcost.hardware import Cluster
+from graphcost.predict import Execution, Profile
+from graphcost.recipe import Precision
+from graphcost.registry import did_you_mean
+
+DEFAULT_CLUSTER = "dgx-a100"
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisOptions:
+    """Options of ``analyze``; names and defaults are the command line's. Rates are bytes/s or FLOP/s."""
+
+    arch: str | None = None
+    gpus: int = 1
+    servers: int | None = None
+    ps: int | None = None
+    cluster: str | None = None
+    device: str | None = None
+    network_bytes_per_s: float | None = None
+    nvlink_bytes_per_s: float | None = None
+    pcie_bytes_per_s: float | None = None
+    mem_bytes_per_s: float | None = None
+    peak_flops_per_s: float | None = None
+    network_kind: str | None = None
+    precision: str = "fp32"
+    optimizer: str = "adam"
+    freeze: tuple[str, ...] = ()
+    profile: str = "calibrated"
+    execution: str = "eager"
+    overlap: str | None = None
+    accumulate: int = 1
+    recompute: bool = False
+    input_sharing: int | None = None
+    max_comm_share: float = 0.5
+    load: LoadOptions = field(default_factory=LoadOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Options resolved to the things they name."""
+
+    arch: Architecture
+    placement: Placement
+    cluster_source: str
+    profile: Profile
+    execution: Execution
+    overlap: Overlap
+    precision: Precision
+
+
+def resolve(options: AnalysisOptions) -> Choice:
+    """Names to things; raises ``UnknownNameError``, ``UsageError`` or ``PlacementError``."""
+    if options.gpus < 1:
+        raise UsageError(f"--gpus {options.gpus}: a job has at least one GPU")
+    if options.accumulate < 1:
+        raise UsageError(f"--accumulate {options.accumulate}: at least one micro-batch")
+    if options.input_sharing is not None and options.input_sharing < 1:
+        raise UsageError(f"--input-sharing {options.input_sharing}: at least one GPU copies its input")
+    profile = named(Profile, options.profile, "profile")
+    default_overlap = Overlap.NONE if profile is Profile.PAPER else Overlap.BUCKETED
+    overlap = named(Overlap, options.overlap, "overlap") if options.overlap is not None else default_overlap
+    if profile is Profile.PAPER and overlap is Overlap.BUCKETED:
+        raise UsageError("--overlap bucketed: the paper's framework knows no buckets; use none or ideal")
+    arch = ARCHITECTURES.find(options.arch or ("allreduce" if options.gpus > 1 else "single"))
+    cluster = _cluster(options)
+    placement = _placement(options, arch, cluster, profile)
+    arch.check(placement)
+    return Choice(
+        arch=arch,
+        placement=placement,
+        cluster_source="option" if options.cluster else "default",
+        profile=profile,
+        execution=named(Execution, options.execution, "execution"),
+        overlap=overlap,
+        precision=named(Precision, options.precision, "precision"),
+    )
+
+
+def named(kind: type[Any], name: str, what: str) -> Any:
+    """A member of an enumeration by its command-line name."""
+    try:
+        return kind(name)
+    except ValueError:
+        known = [str(member) for member in kind]
+        raise UnknownNameError(f"no {what} named {name!r}{did_you_mean(name, known)} ({', '.join(known)})") from None
+
+
+def _cluster(options: AnalysisOptions) -> Cluster:
+    device = load_device(options.device) if options.device is not None else None
+    cluster = load_cluster(options.cluster or DEFAULT_CLUSTER)
+    return cluster.with_overrides(
+        device=device,
+        network_bytes_per_s=options.network_bytes_per_s,
+        nvlink_bytes_per_s=options.nvlink_bytes_per_s,
+        pcie_bytes_per_s=options.pcie_bytes_per_s,
+        mem_bytes_per_s=options.mem_bytes_per_s,
+        peak_flops_per_s=options.peak_flops_per_s,
+        network_kind=options.network_kind,
+    )
+
+
+def _placement(options: AnalysisOptions, arch: Architecture, cluster: Cluster, profile: Profile) -> Placement:
+    """Workers fill servers; under ``paper`` every PS worker has a server of its own."""
+    gpus = options.gpus
+    needed = -(-gpus // cluster.server.gpus)
+    servers = options.servers if options.servers is not None else needed
+    if options.servers is None and arch.name == "ps" and profile is Profile.PAPER:
+        servers = gpus
+    if servers < needed:
+        raise PlacementError(
+            f"--servers {servers}: {gpus} GPUs need at least {needed} servers of {cluster.id} "
+            f"({cluster.server.gpus} GPUs each)"
+        )
+    if servers > gpus:
+        raise PlacementError(f"--servers {servers}: {gpus} GPUs cannot be spread over more servers than GPUs")
+    if cluster.max_servers is not None and servers > cluster.max_servers:
+        raise PlacementError(f"{servers} servers of {cluster.id}: the cluster has {cluster.max_servers}")
+    if options.ps is not None and arch.name != "ps":
+        raise UsageError(f"--ps goes with --arch ps, not {arch.name}")
+    if options.ps is not None and options.ps < 1:
+        raise UsageError(f"--ps {options.ps}: at least one parameter server")
+    ps = (options.ps if options.ps is not None else servers) if arch.name == "ps" else 0
+    return Placement(gpus, servers, ps, cluster)
