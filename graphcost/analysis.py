@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from graphcost._version import __version__
 from graphcost.engine.roofline import EFFICIENCY_SOURCE, Bound
-from graphcost.errors import GraphcostError, UnknownNameError, UsageError
+from graphcost.errors import GraphcostError, UsageError
 from graphcost.frontends.options import LoadOptions
 from graphcost.graph import GraphTotals, build_graph, operators, totals
 from graphcost.ir import BatchSource, Model, Phase
-from graphcost.placing import AnalysisOptions, Choice, resolve
+from graphcost.placing import AnalysisOptions, Choice, optimizer_of, resolve
 from graphcost.predict import Profile, StepTime, predict_calibrated, predict_paper
-from graphcost.recipe import OPTIMIZERS, Precision
+from graphcost.recipe import Precision
 from graphcost.registry import did_you_mean
 from graphcost.result import (
     Analysis,
@@ -42,14 +42,12 @@ REBATCH = 32
 
 def plan_of(graph: OpGraph, options: AnalysisOptions, precision: Precision) -> StepPlan:
     """The step of ``graph`` under the training options."""
-    optimizer = OPTIMIZERS.get(options.optimizer)
-    if optimizer is None:
-        raise UnknownNameError(
-            f"no optimizer named {options.optimizer!r}{did_you_mean(options.optimizer, OPTIMIZERS)} "
-            f"({', '.join(OPTIMIZERS)})"
-        )
     return plan_step(
-        graph, optimizer=optimizer, precision=precision, freeze=options.freeze, recompute=options.recompute
+        graph,
+        optimizer=optimizer_of(options.optimizer),
+        precision=precision,
+        freeze=options.freeze,
+        recompute=options.recompute,
     )
 
 

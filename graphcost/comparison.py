@@ -24,6 +24,12 @@ class Refusal:
     reason: str
 
 
+def _sensible(gpus: int) -> tuple[str, ...]:
+    """Architectures worth a row: one GPU has nothing to reduce, several are not ``single``."""
+    alone = {"single", "ps"}
+    return tuple(name for name in ARCHITECTURES if (name in alone if gpus == 1 else name != "single"))
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """Results from fastest to slowest by samples per second, and what was refused."""
@@ -51,7 +57,7 @@ def compare_model(
     results: list[Analysis] = []
     refused: list[Refusal] = []
     for gpus in gpu_counts:
-        for name in archs or tuple(ARCHITECTURES):
+        for name in archs or _sensible(gpus):
             tried = replace(options, arch=name, gpus=gpus, ps=options.ps if name == "ps" else None)
             try:
                 choice = resolve(tried)

@@ -12,7 +12,7 @@ from graphcost.errors import PlacementError, UnknownNameError, UsageError
 from graphcost.frontends.options import LoadOptions
 from graphcost.hardware import Cluster
 from graphcost.predict import Execution, Profile
-from graphcost.recipe import Precision
+from graphcost.recipe import OPTIMIZERS, Optimizer, Precision
 from graphcost.registry import did_you_mean
 
 DEFAULT_CLUSTER = "dgx-a100"
@@ -73,6 +73,7 @@ def resolve(options: AnalysisOptions) -> Choice:
     overlap = named(Overlap, options.overlap, "overlap") if options.overlap is not None else default_overlap
     if profile is Profile.PAPER and overlap is Overlap.BUCKETED:
         raise UsageError("--overlap bucketed: the paper's framework knows no buckets; use none or ideal")
+    optimizer_of(options.optimizer)
     arch = ARCHITECTURES.find(options.arch or ("allreduce" if options.gpus > 1 else "single"))
     cluster = _cluster(options)
     placement = _placement(options, arch, cluster, profile)
@@ -86,6 +87,16 @@ def resolve(options: AnalysisOptions) -> Choice:
         overlap=overlap,
         precision=named(Precision, options.precision, "precision"),
     )
+
+
+def optimizer_of(name: str) -> Optimizer:
+    """The optimizer called ``name``."""
+    found = OPTIMIZERS.get(name)
+    if found is None:
+        raise UnknownNameError(
+            f"no optimizer named {name!r}{did_you_mean(name, OPTIMIZERS)} ({', '.join(OPTIMIZERS)})"
+        )
+    return found
 
 
 def named(kind: type[Any], name: str, what: str) -> Any:

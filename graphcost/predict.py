@@ -263,7 +263,7 @@ class _Lane:
 
     @property
     def waiting_s(self) -> float:
-        return self.wall_s - self.compute_s - self.memory_s
+        return max(0.0, self.host_s - (self.compute_s + self.memory_s))
 
 
 def _exchange(

@@ -104,74 +104,80 @@ def _positive(value: float, text: str) -> float:
     return value
 
 
-def _scaled(value: float, unit: str, digits: int) -> str:
+_PREFIXES = (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
+
+
+def _scaled(value: float, unit: str) -> str:
+    """Three significant digits with a decimal prefix; below a thousand, whole numbers stay whole."""
+    for prefix, factor in _PREFIXES:
+        if abs(value) >= factor * 0.9995:
+            return f"{_three(value / factor)} {prefix}{unit}"
+    return f"{value:.0f} {unit}" if float(value).is_integer() else f"{_three(value)} {unit}"
+
+
+def _three(value: float) -> str:
+    """Three significant digits without an exponent, for values below a thousand."""
     if value == 0:
-        return f"0 {unit}"
-    for prefix, factor in (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if abs(value) >= factor * (1 - 0.5 * 10.0**-digits):
-            return (
-                f"{value / factor:.{digits}g} {prefix}{unit}"
-                if digits > 3
-                else _three(value / factor, f"{prefix}{unit}")
-            )
-    return _three(value, unit)
-
-
-def _three(value: float, unit: str) -> str:
-    """Three significant digits without exponent notation (values are below 1000)."""
-    magnitude = 0 if value == 0 else math.floor(math.log10(abs(value)))
-    decimals = max(0, 2 - magnitude)
-    text = f"{value:.{min(decimals, 3)}f}"
-    if unit[:1] not in "EPTGMk" and float(text).is_integer():
-        text = f"{float(text):.0f}"
-    return f"{text} {unit}"
+        return "0"
+    decimals = 2 - math.floor(math.log10(abs(value)))
+    if round(abs(value), max(0, decimals)) >= 10.0 ** (3 - decimals):  # 9.999 rounds up to 10.0
+        decimals -= 1
+    return f"{value:.{min(max(0, decimals), 3)}f}"
 
 
 def format_bytes(value: float) -> str:
     """Decimal bytes, three digits: ``102 MB``."""
-    return _scaled(value, "B", 3)
+    return _scaled(value, "B")
 
 
 def format_flops(value: float) -> str:
     """``8.18 GFLOP``."""
-    return _scaled(value, "FLOP", 3)
+    return _scaled(value, "FLOP")
 
 
 def format_macs(value: float) -> str:
     """``4.09 GMAC``."""
-    return _scaled(value, "MAC", 3)
+    return _scaled(value, "MAC")
 
 
 def format_count(value: float) -> str:
     """``25.6 M``."""
-    return _scaled(value, "", 3).strip()
+    return _scaled(value, "").strip()
 
 
 def format_bandwidth(value: float) -> str:
     """Bytes per second: ``300 GB/s``."""
-    return _scaled(value, "B/s", 3)
+    return _scaled(value, "B/s")
 
 
 def format_bits(value: float) -> str:
     """Bytes per second as a network rate in bits: ``25 Gb/s``."""
-    return _scaled(value * 8, "b/s", 3)
+    return _scaled(value * 8, "b/s")
 
 
 def format_flops_per_s(value: float) -> str:
     """``312 TFLOP/s``."""
-    return _scaled(value, "FLOP/s", 3)
+    return _scaled(value, "FLOP/s")
 
 
 def format_seconds(value: float) -> str:
-    """``12.3 ms``; seconds, milliseconds or microseconds, three digits."""
+    """``12.3 ms``: seconds, milliseconds, microseconds or nanoseconds, three digits."""
     if value == 0:
         return "0 s"
     for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if abs(value) >= factor * 0.9995:
-            return f"{value / factor:,.0f} {unit}" if value / factor >= 999.5 else _three(value / factor, unit)
-    return _three(value / 1e-9, "ns")
+            scaled = value / factor
+            return f"{scaled:,.0f} {unit}" if scaled >= 999.5 else f"{_three(scaled)} {unit}"
+    return f"{_three(value / 1e-9)} ns"
 
 
 def format_share(value: float) -> str:
     """``41.3 %``."""
     return f"{value * 100:.1f} %"
+
+
+def format_rate(value: float | None) -> str:
+    """A plain rate (samples per second): ``3,229``; a dash where it is not known."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

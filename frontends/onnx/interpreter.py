@@ -246,7 +246,7 @@ class Interpreter:
         leaves: tuple[Leaf, ...] = folded_leaves(node.op_type, tuple(inputs)) if constant else ()
         if stored and node.op_type == "ConstantOfShape" and results[0].spec is not None:
             spec = results[0].spec
-            leaves = (Leaf(f"{scope.owner}/{node.output[0]}", spec, spec.numel, spec.size_bytes),)
+            leaves = (Leaf(f"{scope.owner}/{node.output[0]}".lstrip("/"), spec, spec.numel, spec.size_bytes),)
         return [
             replace(value, data=content, constant=constant, stored=stored, leaves=leaves)
             for value, content in zip(results, contents, strict=True)

@@ -79,6 +79,9 @@ def main(arguments: Sequence[str]) -> int:
         # The reader has gone (`| head`): not an error, and nothing may be printed any more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        return USAGE_ERROR
     except click.ClickException as error:
         return _report(_usage_message(error), error, debug, USAGE_ERROR)
     except GraphcostError as error:

@@ -12,9 +12,9 @@ from graphcost._version import __version__
 from graphcost.comparison import Comparison
 from graphcost.report.tables import DEFAULT_WIDTH, markdown_table, table_text
 from graphcost.result import SCHEMA_VERSION, Analysis
-from graphcost.units import format_bytes, format_seconds, format_share
+from graphcost.units import format_bytes, format_rate, format_seconds, format_share
 
-_COLUMNS = ["arch", "GPUs", "servers", "samples/s", "step", "communication", "verdict", "bound", "scaling", "memory"]
+_COLUMNS = ["arch", "GPUs", "servers", "samples/s", "step", "comm", "verdict", "bound", "scaling", "memory"]
 
 
 def render_comparisons(comparisons: Sequence[Comparison], form: str, *, width: int = DEFAULT_WIDTH) -> str:
@@ -24,22 +24,15 @@ def render_comparisons(comparisons: Sequence[Comparison], form: str, *, width: i
 
 def _cells(result: Analysis) -> list[str]:
     place, step, memory = result.placement, result.step, result.training.memory
-    rate = (
-        "-"
-        if step.samples_per_s is None
-        else f"{step.samples_per_s:,.0f}"
-        if step.samples_per_s >= 100
-        else f"{step.samples_per_s:.3g}"
-    )
     return [
         place.arch,
         str(place.gpus),
         str(place.servers),
-        rate,
+        format_rate(step.samples_per_s),
         format_seconds(step.step_s),
         format_share(step.comm_share),
         step.verdict,
-        step.bound,
+        step.bound.replace("communication", "comm"),
         format_share(step.scaling_efficiency),
         format_bytes(memory.peak_bytes) + ("" if memory.fits else " (does not fit)"),
     ]

@@ -13,6 +13,7 @@ from graphcost.units import (
     format_count,
     format_flops,
     format_macs,
+    format_rate,
     format_seconds,
     format_share,
 )
@@ -43,7 +44,7 @@ def _table(results: Sequence[Analysis], width: int) -> str:
             r.step.verdict,
             format_share(r.step.comm_share),
             format_seconds(r.step.step_s),
-            _rate(r.step.samples_per_s),
+            format_rate(r.step.samples_per_s),
             r.step.bound,
             format_macs(r.graph.macs),
             format_count(r.graph.params),
@@ -109,7 +110,7 @@ def _step(r: Analysis, width: int) -> str:
         if step.step_low_s != step.step_high_s
         else ""
     )
-    rate = f", {_rate(step.samples_per_s)} samples/s" if step.samples_per_s is not None else ""
+    rate = f", {format_rate(step.samples_per_s)} samples/s" if step.samples_per_s is not None else ""
     head = (
         f"step {format_seconds(step.step_s)}{interval}{rate}, scaling "
         f"{format_share(step.scaling_efficiency)}, bound by {step.bound}"
@@ -224,12 +225,6 @@ def _coverage(r: Analysis) -> str:
 def _short(name: str, limit: int = 34) -> str:
     """The end of a long name says more than its beginning."""
     return name if len(name) <= limit else "..." + name[-(limit - 3) :]
-
-
-def _rate(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _plural(count: int, word: str) -> str:

@@ -1,0 +1,20 @@
+"""What several test files share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import onnx
+
+LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+"""Full-size architectures in a few kilobytes, inside the onnx wheel."""
+
+RESNET50 = LIGHT / "light_resnet50.onnx"
+VGG19 = LIGHT / "light_vgg19.onnx"
+
+
+def shared_folder() -> Path | None:
+    """Where larger files for tests lie, if they do: $GRAPHCOST_SHARED, or beside the checkout."""
+    place = Path(os.environ.get("GRAPHCOST_SHARED", Path(__file__).parents[2] / "shared"))
+    return place if place.is_dir() else None
