@@ -210,14 +210,11 @@ def predict_calibrated(
     device, precision = placement.cluster.device, plan.precision
     forward = tuple(TimedOp(op, op_time(op, device, precision)) for op in plan.forward)
     backward = tuple(TimedOp(op, op_time(op, device, precision)) for op in plan.backward)
-    compiled = execution is Execution.COMPILED
-    lanes = [_Lane.of(forward, Phase.FORWARD, compiled), _Lane.of(backward, Phase.BACKWARD, compiled)]
     update_s = update_time(plan.update, plan.param_tensors, device)
-    update_host_s = host_time(plan.param_tensors, Phase.UPDATE, compiled=compiled) if update_s else 0.0
-    compute_s = accumulate * sum(lane.compute_s for lane in lanes)
-    memory_s = accumulate * sum(lane.memory_s for lane in lanes) + update_s
-    host_s = accumulate * sum(lane.waiting_s for lane in lanes) + max(0.0, update_host_s - update_s)
-    messages = _exchange(plan, arch, placement, backward, lanes[1].wall_s, overlap)
+    compute_s = accumulate * _busy_s((*forward, *backward), Bound.COMPUTE)
+    memory_s = accumulate * _busy_s((*forward, *backward), Bound.MEMORY) + update_s
+    host_s, backward_s = _host_waits(plan, forward, backward, compute_s + memory_s, accumulate, execution)
+    messages = _exchange(plan, arch, placement, backward, backward_s, overlap)
     pcie = placement.cluster.server.pcie
     copy_s = (
         accumulate * plan.input_bytes * placement.gpus_per_server / max(1, _uplinks(placement)) / pcie.bytes_per_s
@@ -242,28 +239,36 @@ def _uplinks(placement: Placement) -> int:
     return -(-placement.gpus_per_server // (server.pcie_gpus_sharing or 1))
 
 
-@dataclass(frozen=True, slots=True)
-class _Lane:
-    """A phase on the GPU and on the host, side by side."""
+def _busy_s(ops: tuple[TimedOp, ...], bound: Bound) -> float:
+    return sum(timed.time.time_s for timed in ops if timed.time.bound is bound)
 
-    compute_s: float
-    memory_s: float
-    host_s: float
 
-    @classmethod
-    def of(cls, ops: tuple[TimedOp, ...], phase: Phase, compiled: bool) -> _Lane:
-        compute = sum(timed.time.time_s for timed in ops if timed.time.bound is Bound.COMPUTE)
-        memory = sum(timed.time.time_s for timed in ops if timed.time.bound is Bound.MEMORY)
-        launches = sum(timed.op.repeat for timed in ops if timed.op.op_class not in (None, OpClass.FREE))
-        return cls(compute, memory, host_time(launches, phase, compiled=compiled))
+def _host_waits(
+    plan: StepPlan,
+    forward: tuple[TimedOp, ...],
+    backward: tuple[TimedOp, ...],
+    gpu_s: float,
+    accumulate: int,
+    execution: Execution,
+) -> tuple[float, float]:
+    """(time the GPU waits for launches over the step, wall time of one backward pass).
 
-    @property
-    def wall_s(self) -> float:
-        return max(self.compute_s + self.memory_s, self.host_s)
+    The host runs ahead as long as it is the faster: a step takes the longer of the two
+    lanes. Waiting is spread over the passes by their launches.
+    """
+    compiled = execution is Execution.COMPILED
+    backward_busy_s = _busy_s(backward, Bound.COMPUTE) + _busy_s(backward, Bound.MEMORY)
+    forward_host_s = host_time(_launches(forward), Phase.FORWARD, compiled=compiled)
+    backward_host_s = host_time(_launches(backward), Phase.BACKWARD, compiled=compiled)
+    update_host_s = host_time(plan.param_tensors, Phase.UPDATE, compiled=compiled)
+    host_s = accumulate * (forward_host_s + backward_host_s) + update_host_s
+    waits_s = max(0.0, host_s - gpu_s)
+    waits_backward_s = waits_s * backward_host_s / host_s if host_s else 0.0
+    return waits_s, backward_busy_s + waits_backward_s
 
-    @property
-    def waiting_s(self) -> float:
-        return max(0.0, self.host_s - (self.compute_s + self.memory_s))
+
+def _launches(ops: tuple[TimedOp, ...]) -> int:
+    return sum(timed.op.repeat for timed in ops if timed.op.op_class not in (None, OpClass.FREE))
 
 
 def _exchange(

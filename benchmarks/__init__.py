@@ -1,0 +1,1 @@
+"""Speed and accuracy, one command each: ``python -m benchmarks.NAME``."""

@@ -1,0 +1,76 @@
+"""Terminal captures in the README, made by the commands they show.
+
+``python -m benchmarks.captures`` prints them, ``--write`` puts them into README.md, and a
+test compares. A capture is a fenced block after a marker comment::
+
+    <!-- capture: graphcost analyze light_resnet50.onnx --gpus 8 -->
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx
+
+from graphcost.cli.main import main as graphcost
+
+README = Path(__file__).parents[1] / "README.md"
+MODELS = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+"""Full-size architectures in a few kilobytes, inside the onnx wheel: what the captures analyse."""
+
+_CAPTURE = re.compile(r"(<!-- capture: (?P<command>.+?) -->\n```text\n)(?P<body>.*?)(```\n)", re.DOTALL)
+
+
+def capture(command: str) -> str:
+    """What ``command`` prints on stdout at a width of 100, with its command line and exit code."""
+    words = shlex.split(command)
+    if words[0] != "graphcost":
+        raise ValueError(f"captures are of graphcost commands, not {command!r}")
+    out = io.StringIO()
+    with _inside(MODELS), contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+        code = graphcost(words[1:])
+    return f"$ {command}\n{out.getvalue().rstrip()}\n$ echo $?\n{code}\n"
+
+
+@contextlib.contextmanager
+def _inside(folder: Path) -> Iterator[None]:
+    before, columns = Path.cwd(), os.environ.get("COLUMNS")
+    os.chdir(folder)
+    os.environ["COLUMNS"] = "100"
+    try:
+        yield
+    finally:
+        os.chdir(before)
+        if columns is None:
+            del os.environ["COLUMNS"]
+        else:
+            os.environ["COLUMNS"] = columns
+
+
+def captured(text: str) -> str:
+    """``text`` with every capture made anew."""
+    return _CAPTURE.sub(lambda match: f"{match[1]}{capture(match['command'])}{match[4]}", text)
+
+
+def main() -> None:
+    """Print the captures, or write them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="update README.md")
+    arguments = parser.parse_args()
+    text = README.read_text("utf-8")
+    if arguments.write:
+        README.write_text(captured(text), "utf-8")
+        return
+    for match in _CAPTURE.finditer(text):
+        print(capture(match["command"]))
+
+
+if __name__ == "__main__":
+    main()
