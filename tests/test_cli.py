@@ -314,8 +314,9 @@ def test_importing_graphcost_is_light() -> None:
 def test_output_is_the_same_from_run_to_run() -> None:
     seen = set()
     for seed in ("1", "2"):
+        model = str(LIGHT / "light_densenet121.onnx")
         done = subprocess.run(
-            [sys.executable, "-m", "graphcost", "analyze", str(LIGHT / "light_densenet121.onnx"), "--per-op", "--quiet"],
+            [sys.executable, "-m", "graphcost", "analyze", model, "--per-op", "--quiet"],
             capture_output=True, text=True, check=True, env={**os.environ, "PYTHONHASHSEED": seed},
         )  # fmt: skip
         seen.add(done.stdout)

@@ -11,22 +11,20 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, numpy_helper
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from graphcost.errors import ModelFileError
 from graphcost.frontends.onnx import control, sequences
-from graphcost.frontends.onnx.bindings import declared_dims
-from graphcost.frontends.onnx.dtypes import DTYPE_NAMES
+from graphcost.frontends.onnx.content import with_content
+from graphcost.frontends.onnx.declared import bound_spec, declared, with_declared
 from graphcost.frontends.onnx.emit import make_node, normal_domain
-from graphcost.frontends.onnx.evaluate import EVALUABLE, canonical, evaluate
 from graphcost.frontends.onnx.order import live_in_order
 from graphcost.frontends.onnx.scope import Scope
 from graphcost.frontends.onnx.shapes import Inferred, ShapeInference
 from graphcost.frontends.onnx.tensors import ExternalFiles, constant_value, sparse_value, tensor_value
 from graphcost.frontends.onnx.untaken import stored_params
 from graphcost.frontends.onnx.upper import upper_bound
-from graphcost.frontends.onnx.values import SMALL_NUMEL, Leaf, Value
-from graphcost.frontends.onnx.weights import folded_leaves
+from graphcost.frontends.onnx.values import Value
 from graphcost.ir import OpNode, Param, TensorSpec
 
 CostOf = Callable[[Sequence[OpNode]], tuple[int, int]]
@@ -38,10 +36,6 @@ MAX_DEPTH = 64
 MAX_OPS = 2_000_000
 """Operators after opening all calls; a file that expands further is refused."""
 
-_RANDOM = frozenset(
-    {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
-)
-_FOLDABLE_DOMAINS = frozenset({"", "com.microsoft"})
 _CONTROL = {"If": control.run_if, "Loop": control.run_loop, "Scan": control.run_scan}
 
 
@@ -77,7 +71,7 @@ class Interpreter:
         """Walk the main graph; returns the values of its outputs."""
         graph = self._model.graph
         opsets = {normal_domain(o.domain): o.version for o in self._model.opset_import}
-        scope = Scope("", "", opsets or {"": 1}, declared=_declared(graph))
+        scope = Scope("", "", opsets or {"": 1}, declared=declared(graph))
         self._inputs = tuple(inputs)
         for name, spec in inputs.items():
             scope.values[name] = self._input(name, spec)
@@ -92,7 +86,7 @@ class Interpreter:
         name = self._unique(f"{scope.path}{_label(node)}.{label}")
         inner = Scope(
             f"{name}/", f"{scope.owner}/{_label(node)}.{label.split('.')[0]}", scope.opsets, scope,
-            scope.repeat * repeat, scope.depth + 1, scope.attributes, _declared(graph),
+            scope.repeat * repeat, scope.depth + 1, scope.attributes, declared(graph),
         )  # fmt: skip
         if len(formals) < len(graph.input):
             raise ModelFileError(
@@ -100,7 +94,7 @@ class Interpreter:
             )
         for info, value in zip(graph.input, formals, strict=False):
             named = value if value.name else replace(value, name=inner.path + info.name)
-            inner.values[info.name] = _with_declared(named, info.type)
+            inner.values[info.name] = with_declared(named, info.type)
         return self._walk(graph, inner)
 
     @contextmanager
@@ -144,11 +138,11 @@ class Interpreter:
         if scope.depth > MAX_DEPTH:
             raise ModelFileError(f"{scope.path}: calls nest deeper than {MAX_DEPTH}; does a function call itself?")
         for tensor in graph.initializer:
-            key = f"{scope.owner}/{tensor.name}" if scope.owner else tensor.name
+            key = scope.key(tensor.name)
             scope.values.setdefault(tensor.name, tensor_value(tensor, scope.path + tensor.name, key, self._external))
         for sparse in graph.sparse_initializer:
             name = sparse.values.name
-            key = f"{scope.owner}/{name}" if scope.owner else name
+            key = scope.key(name)
             scope.values.setdefault(name, sparse_value(sparse, scope.path + name, key))
         outputs = [info.name for info in graph.output]
         self._walk_nodes(graph.node, outputs, scope, graph.name or "graph")
@@ -178,7 +172,7 @@ class Interpreter:
             results = _CONTROL[node.op_type](self, node, inputs, scope)
         elif domain == "" and node.op_type == "Constant":
             name = scope.path + node.output[0]
-            key = f"{scope.owner}/{node.output[0]}" if scope.owner else node.output[0]
+            key = scope.key(node.output[0])
             results = [constant_value(node, name, key, self._external)]
             self.folded += 1
         elif domain == "" and node.op_type in sequences.HANDLERS:
@@ -201,7 +195,7 @@ class Interpreter:
             Value(scope.path + name if name else "", spec, dtype)
             for name, (spec, dtype) in zip(node.output, specs, strict=True)
         ]
-        results = self._with_content(node, domain, inputs, results, scope)
+        results = with_content(node, domain, inputs, results, scope)
         if results and all(value.constant for value in results if value.name):
             self.folded += scope.repeat > 0
         else:
@@ -219,9 +213,9 @@ class Interpreter:
         spec, dtype = answer
         if spec is not None:
             return answer
-        declared = scope.declared.get(name)
-        if declared is not None:
-            spec = _bound_spec(declared, self._dims)
+        proto = scope.declared.get(name)
+        if proto is not None:
+            spec = bound_spec(proto, self._dims)
             if spec is not None:
                 return spec, spec.dtype
         bound = upper_bound(node.op_type, list(node.output).index(name), inputs) if domain == "" else None
@@ -229,58 +223,6 @@ class Interpreter:
             self.note(f"{node.op_type}: its output size depends on data; the largest possible is counted")
             return bound, bound.dtype
         return None, dtype
-
-    def _with_content(
-        self, node: NodeProto, domain: str, inputs: list[Value | None], results: list[Value], scope: Scope
-    ) -> list[Value]:
-        """Add known contents and constness to the results of an operator."""
-        present = [value for value in inputs if value is not None]
-        if domain == "" and node.op_type in ("Shape", "Size") and present and present[0].spec is not None:
-            return self._size_of(node, present[0], results, scope)
-        constant = (
-            bool(present) and domain in _FOLDABLE_DOMAINS and node.op_type not in _RANDOM
-            and all(value.constant for value in present)
-        )  # fmt: skip
-        stored = constant and all(value.stored for value in present)
-        contents = self._contents(node, domain, inputs, results, scope)
-        leaves: tuple[Leaf, ...] = folded_leaves(node.op_type, tuple(inputs)) if constant else ()
-        if stored and node.op_type == "ConstantOfShape" and results[0].spec is not None:
-            spec = results[0].spec
-            leaves = (Leaf(f"{scope.owner}/{node.output[0]}".lstrip("/"), spec, spec.numel, spec.size_bytes),)
-        return [
-            replace(value, data=content, constant=constant, stored=stored, leaves=leaves)
-            for value, content in zip(results, contents, strict=True)
-        ]
-
-    def _contents(
-        self, node: NodeProto, domain: str, inputs: list[Value | None], results: list[Value], scope: Scope
-    ) -> Sequence[np.ndarray | None]:
-        unknown: Sequence[None] = [None] * len(results)
-        if domain != "" or node.op_type not in EVALUABLE:
-            return unknown
-        if any(value is not None and value.data is None for value in inputs):
-            return unknown
-        if any(value.spec is None or value.spec.numel > SMALL_NUMEL for value in results if value.name):
-            return unknown
-        if node.op_type == "ConstantOfShape":
-            return [_filled(node, results[0])]
-        made = canonical(node, [v is not None for v in inputs], [bool(name) for name in node.output])
-        arrays = evaluate(made, scope.opsets.get("", 1), [v.data if v is not None else None for v in inputs])
-        if arrays is None or len(arrays) != sum(1 for name in node.output if name):
-            return unknown
-        found = iter(arrays)
-        return [next(found) if name else None for name in node.output]
-
-    def _size_of(self, node: NodeProto, value: Value, results: list[Value], scope: Scope) -> list[Value]:
-        assert value.spec is not None
-        shape = np.array(value.spec.shape, np.int64)
-        if node.op_type == "Size":
-            content = np.array(value.spec.numel, np.int64)
-        else:
-            bounds = {a.name: a.i for a in node.attribute}
-            content = shape[slice(bounds.get("start", 0), bounds.get("end"))]
-        spec = TensorSpec(tuple(content.shape), "int64")
-        return [replace(results[0], spec=spec, dtype="int64", data=content, constant=True, stored=value.stored)]
 
     def _adapted(self, node: NodeProto, inputs: list[Value | None]) -> list[Value | None]:
         """Under a changed batch, a Reshape target baked for the old batch follows it."""
@@ -333,38 +275,6 @@ class Interpreter:
         count = self._paths.get(path, 0)
         self._paths[path] = count + 1
         return path if count == 0 else f"{path}#{count + 1}"
-
-
-def _declared(graph: GraphProto) -> dict[str, TypeProto]:
-    return {info.name: info.type for info in (*graph.value_info, *graph.output)}
-
-
-def _bound_spec(proto: TypeProto, dims: Mapping[str, int]) -> TensorSpec | None:
-    if not proto.HasField("tensor_type"):
-        return None
-    sizes = declared_dims(proto)
-    dtype = DTYPE_NAMES.get(proto.tensor_type.elem_type)
-    if sizes is None or dtype is None:
-        return None
-    shape = [dims.get(d) if isinstance(d, str) else d for d in sizes]
-    if any(size is None for size in shape):
-        return None
-    return TensorSpec(tuple(size for size in shape if size is not None), dtype)
-
-
-def _with_declared(value: Value, proto: TypeProto) -> Value:
-    """A body's formal input: what is passed in, else what the body declares."""
-    if value.spec is not None or not proto.HasField("tensor_type"):
-        return value
-    spec = _bound_spec(proto, {})
-    dtype = value.dtype or DTYPE_NAMES.get(proto.tensor_type.elem_type)
-    return replace(value, spec=spec, dtype=dtype)
-
-
-def _filled(node: NodeProto, result: Value) -> np.ndarray | None:
-    """ConstantOfShape without the reference implementation: light models hold hundreds."""
-    fill = next((numpy_helper.to_array(a.t) for a in node.attribute if a.name == "value"), np.zeros(1, np.float32))
-    return None if result.spec is None else np.full(result.spec.shape, fill.reshape(-1)[0], fill.dtype)
 
 
 def _label(node: NodeProto) -> str:

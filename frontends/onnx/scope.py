@@ -30,6 +30,10 @@ class Scope:
     declared: Mapping[str, TypeProto] = field(default_factory=dict)
     values: dict[str, Value] = field(default_factory=dict)
 
+    def key(self, name: str) -> str:
+        """Identity of the stored tensor ``name`` of this definition, whatever the instance."""
+        return f"{self.owner}/{name}" if self.owner else name
+
     def find(self, name: str, reader: str) -> Value:
         """The value called ``name`` here or outside; raises ``ModelFileError`` where nothing makes it."""
         scope: Scope | None = self

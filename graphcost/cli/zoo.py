@@ -40,5 +40,5 @@ def command(name: str | None, form: str, quiet: bool, debug: bool) -> int:
         ]
         for row in rows
     ]
-    write_result(table_text(columns, cells, width=text_width()))
+    write_result(table_text(columns, cells, right=(2,), width=text_width()))
     return 0

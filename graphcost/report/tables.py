@@ -34,7 +34,16 @@ def table_text(
         padding=(0, 2, 0, 0),
     )
     for index, name in enumerate(columns):
-        table.add_column(name, justify="right" if index in right else "left", no_wrap=True, overflow="ellipsis")
+        # What a row is about, and every number, stays whole; other text gives way.
+        whole = index == 0 or index in right
+        widest = max((len(row[index]) for row in rows), default=0)
+        table.add_column(
+            name,
+            justify="right" if index in right else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+            min_width=min(max(widest, len(name)), width // 2) if whole else None,
+        )
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     return rendered(table, width)

@@ -1,0 +1,56 @@
+"""Well-known models as op graphs, built without files, weights or frameworks.
+
+>>> build("mlp", batch=1).inputs
+{'x': TensorSpec(shape=(1, 784), dtype='float32')}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from graphcost.errors import UsageError
+from graphcost.ir import BatchSource, Model
+from graphcost.models_zoo import mlp, mobilenet, resnet, transformer, vgg, vit
+from graphcost.models_zoo._builder import Builder
+from graphcost.models_zoo._entry import ZOO, ZooEntry
+from graphcost.registry import did_you_mean
+
+__all__ = ["ZOO", "ZooEntry", "build", "describe", "names"]
+
+FAMILIES = (resnet, vgg, mobilenet, vit, transformer, mlp)
+"""The modules whose import fills :data:`ZOO`."""
+
+DEFAULT_BATCH = 32
+"""Samples where nobody says (the command line's default)."""
+
+
+def names() -> tuple[str, ...]:
+    """Names of the zoo, in order of registration."""
+    return tuple(ZOO)
+
+
+def describe(name: str) -> ZooEntry:
+    """What is known of a zoo model; raises ``UnknownNameError`` with the nearest name."""
+    return ZOO.find(name)
+
+
+def build(name: str, *, batch: int | None = None, dims: Mapping[str, int] | None = None) -> Model:
+    """The model called ``name``: ``batch`` samples, ``dims`` over the entry's own sizes (``seq``, ``image``).
+
+    Raises ``UnknownNameError`` for a name, ``UsageError`` for a size the model does not have.
+    """
+    entry = ZOO.find(name)
+    given = dict(dims or {})
+    if "batch" in given:
+        batch = given.pop("batch")
+    for size in given:
+        if size not in entry.dims:
+            known = ", ".join(entry.dims) or "none"
+            raise UsageError(
+                f"--dim {size}: zoo:{name} has no such size{did_you_mean(size, entry.dims)} (sizes: {known})"
+            )
+    if any(value < 1 for value in (*given.values(), 1 if batch is None else batch)):
+        raise UsageError(f"zoo:{name}: sizes are at least 1")
+    source = BatchSource.ASSUMED if batch is None else BatchSource.OPTION
+    chosen = DEFAULT_BATCH if batch is None else batch
+    return entry.build(Builder(name, chosen, source), chosen, {**entry.dims, **given})

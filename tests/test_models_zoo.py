@@ -1,0 +1,128 @@
+"""The zoo against published figures, onnx's shape inference, and the same networks as files."""
+
+from __future__ import annotations
+
+from math import prod
+
+import onnx
+import pytest
+from helpers import RESNET50, VGG19
+from onnx import TensorProto, helper
+
+from graphcost.errors import UnknownNameError, UsageError
+from graphcost.graph import build_graph, totals
+from graphcost.ir import Model, Phase
+from graphcost.models_zoo import ZOO, build, describe, names
+from graphcost.sources import LoadOptions, load_model
+from graphcost.training import plan_step
+
+DTYPES = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64}
+
+
+@pytest.mark.parametrize("name", names())
+def test_parameters_and_macs_are_the_published_ones(name: str) -> None:
+    found = totals(build_graph(build(name, batch=1)))
+    entry = describe(name)
+    assert (found.params, found.macs) == (entry.published_params, entry.published_macs)
+    assert found.coverage.unknown == ()
+    assert entry.citation and entry.published_source
+
+
+def test_figures_known_from_elsewhere() -> None:
+    """torchvision's and transformers' own parameter counts; MACs of torch's counter at batch 1."""
+    known = {
+        "resnet50": (25_557_032, 4_089_184_256),
+        "vgg16": (138_357_544, 15_470_264_320),
+        "bert-base": (109_482_240, 11_174_215_680),
+        "mlp": (784 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10, 784 * 512 + 512 * 512 + 512 * 10),
+    }
+    for name, figures in known.items():
+        found = totals(build_graph(build(name, batch=1)))
+        assert (found.params, found.macs) == figures
+    assert totals(build_graph(build("resnet50", batch=1))).buffers == 53_120
+
+
+@pytest.mark.parametrize(("name", "path"), [("resnet50", RESNET50), ("vgg19", VGG19)], ids=["resnet50", "vgg19"])
+def test_the_same_network_as_a_file_gives_the_same_numbers(name: str, path: object) -> None:
+    zoo = build_graph(build(name, batch=4))
+    file = build_graph(load_model(str(path), LoadOptions(batch=4)))
+    assert totals(zoo).cost.matmul_flops == totals(file).cost.matmul_flops
+    assert totals(zoo).params == totals(file).params and totals(zoo).buffers == totals(file).buffers
+    ours, theirs = plan_step(zoo), plan_step(file)
+    assert ours.total(Phase.BACKWARD).matmul_flops == theirs.total(Phase.BACKWARD).matmul_flops
+    assert ours.gradient_bytes == theirs.gradient_bytes
+
+
+def test_backward_of_bert_is_twice_forward() -> None:
+    """3.000 x forward for a step (torch's counter): token ids need no gradient, but tables have no products."""
+    plan = plan_step(build_graph(build("bert-base", batch=2)))
+    assert plan.total(Phase.BACKWARD).matmul_flops == 2 * plan.total(Phase.FORWARD).matmul_flops
+
+
+def test_a_tied_table_is_one_parameter_with_a_dense_gradient() -> None:
+    graph = build_graph(build("gpt2", batch=1, dims={"seq": 16}))
+    assert totals(graph).params == 124_439_808
+    tied = [g for g in plan_step(graph).gradients if g.param == "wte.weight"]
+    assert len(tied) == 1 and tied[0].rows_bytes is None and tied[0].bytes == 4 * 50257 * 768
+
+
+def as_onnx(model: Model) -> onnx.ModelProto:
+    """The zoo's operators as an ONNX file, with shape inputs as initializers."""
+    nodes, initializers, known = [], {}, set(model.inputs)
+    for node in model.nodes:
+        names = list(node.input_names)
+        for index, param in node.params:
+            names[index] = param.name
+            dtype = DTYPES[param.spec.dtype]
+            initializers[param.name] = helper.make_tensor(
+                param.name, dtype, param.spec.shape, bytes(prod(param.spec.shape) * 4), raw=True
+            )
+        for name, spec in zip(names, node.inputs, strict=True):
+            if name in known or name in initializers or spec is None:
+                continue
+            values = list(node.out.shape) if node.op_type in ("Reshape", "Expand") else [0] * spec.numel
+            initializers[name] = helper.make_tensor(name, DTYPES[spec.dtype], spec.shape, values)
+        if node.op_type == "Slice":
+            ends = list(node.out.shape)
+            for suffix, values in (("starts", [0] * len(ends)), ("ends", ends)):
+                initializers[f"{node.name}.{suffix}"] = helper.make_tensor(
+                    f"{node.name}.{suffix}", TensorProto.INT64, [len(ends)], values
+                )
+            names += [f"{node.name}.starts", f"{node.name}.ends"]
+        if node.op_type == "Cast":
+            nodes.append(helper.make_node("Cast", names, node.output_names, name=node.name, to=TensorProto.FLOAT))
+        else:
+            nodes.append(helper.make_node(node.op_type, names, node.output_names, name=node.name, **node.attrs))
+        known.update(node.output_names)
+    inputs = [helper.make_tensor_value_info(n, DTYPES[s.dtype], s.shape) for n, s in model.inputs.items()]
+    outputs = [helper.make_empty_tensor_value_info(name) for name in model.outputs]
+    graph = helper.make_graph(nodes, model.name, inputs, outputs, list(initializers.values()))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+@pytest.mark.parametrize("name", [*(n for n in names() if "large" not in n and "medium" not in n and "vgg" not in n)])
+def test_every_shape_is_what_onnx_infers(name: str) -> None:
+    dims = {"seq": 8} if "seq" in ZOO[name].dims else {}
+    model = build(name, batch=2, dims=dims)
+    inferred = onnx.shape_inference.infer_shapes(as_onnx(model), check_type=True, strict_mode=True, data_prop=True)
+    shapes = {
+        info.name: tuple(dim.dim_value for dim in info.type.tensor_type.shape.dim)
+        for info in (*inferred.graph.value_info, *inferred.graph.output)
+    }
+    for node in model.nodes:
+        assert shapes[node.output_names[0]] == node.out.shape, node.name
+
+
+@pytest.mark.parametrize("name", ["resnet50", "bert-base"])
+def test_work_is_linear_in_the_batch(name: str) -> None:
+    one, seven = (totals(build_graph(build(name, batch=batch))).cost for batch in (1, 7))
+    assert seven.matmul_flops == 7 * one.matmul_flops
+
+
+def test_wrong_names_and_sizes() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'resnet50'"):
+        build("resnet5O")
+    with pytest.raises(UsageError, match="zoo:bert-base has no such size; did you mean 'seq'"):
+        build("bert-base", dims={"sea": 3})
+    with pytest.raises(UsageError, match="at least 1"):
+        build("bert-base", dims={"seq": 0})
