@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,14 +19,20 @@ FORMAT = "graphcost-graph"
 SCHEMA_VERSION = 1
 
 
-def graph_to_dict(graph: OpGraph) -> dict[str, Any]:
-    """The whole annotated graph as plain data; ``read_graph`` takes it back."""
+def graph_to_dict(graph: OpGraph, expressions: Mapping[str, Mapping[str, str]] | None = None) -> dict[str, Any]:
+    """The whole annotated graph as plain data; ``read_graph`` takes it back.
+
+    ``expressions``: operator id -> cost -> expression in the open sizes, added as ``symbolic``.
+    """
     model: Model = graph.graph["model"]
     params: dict[str, Param] = {p.name: p for p in model.untaken_params}
     nodes = []
     for node_id, node, cost in operators(graph):
         params.update({param.name: param for _, param in node.params})
-        nodes.append({"id": node_id, **_node(node), "cost": _cost(cost)})
+        entry = {"id": node_id, **_node(node), "cost": _cost(cost)}
+        if expressions is not None:
+            entry["symbolic"] = dict(expressions.get(node_id, {}))
+        nodes.append(entry)
     return {
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,

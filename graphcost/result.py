@@ -205,12 +205,15 @@ class Analysis:
     communication: tuple[MessageInfo, ...]
     findings: tuple[Finding, ...]
     ops: tuple[OpInfo, ...]
+    symbolic: Mapping[str, Any] | None = None
 
     def to_dict(self, *, per_op: bool = False) -> dict[str, Any]:
-        """Plain data with the keys of the JSON contract; ``ops`` only with ``per_op``."""
+        """Plain data with the JSON contract's keys; ``ops`` only with ``per_op``, ``symbolic`` where asked for."""
         data: dict[str, Any] = {"schema_version": SCHEMA_VERSION, **asdict(self)}
         if not per_op:
             del data["ops"]
+        if self.symbolic is None:
+            del data["symbolic"]
         return _plain(data)  # type: ignore[no-any-return]
 
     def to_json(self, *, per_op: bool = False, indent: int | None = 2) -> str:

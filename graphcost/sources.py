@@ -72,6 +72,22 @@ def load_model(source: Any, options: LoadOptions, example_inputs: Any = None, *,
     )
 
 
+def open_sizes(source: Any) -> tuple[str, ...]:
+    """Names of the sizes that a model leaves open, as ``dims`` and ``--dim`` take them."""
+    if isinstance(source, (str, Path)):
+        name = str(source)
+        if name.startswith(ZOO_PREFIX):
+            from graphcost import models_zoo
+
+            return ("batch", *models_zoo.describe(name.removeprefix(ZOO_PREFIX)).dims)
+        if Path(name).suffix == ".json":
+            return ()
+        source = Path(name)
+    from graphcost.frontends.onnx import open_sizes_onnx
+
+    return open_sizes_onnx(source)
+
+
 def expand(source: str) -> list[str]:
     """A folder stands for every model file in it, sorted; anything else for itself."""
     path = Path(source)

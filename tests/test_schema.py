@@ -30,7 +30,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
         hints = typing.get_type_hints(kind, vars(result))
         properties = {field.name: schema_of(hints[field.name]) for field in fields(kind)}
         made: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
-        required = [name for name in properties if (kind, name) != (Analysis, "ops")]
+        required = [name for name in properties if (kind, name) not in {(Analysis, "ops"), (Analysis, "symbolic")}]
         return {**made, "required": required, **({"description": kind.__doc__} if kind.__doc__ else {})}
     if origin in (types.UnionType, typing.Union):
         return {"anyOf": [schema_of(argument) for argument in arguments]}

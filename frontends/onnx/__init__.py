@@ -56,6 +56,17 @@ def load_onnx(source: Path | ModelProto, options: LoadOptions, cost_of: CostOf, 
     return _model(proto, label, bound, walk, external)
 
 
+def open_sizes_onnx(source: Path | ModelProto) -> tuple[str, ...]:
+    """Names of the sizes that an ONNX file leaves open, as ``--dim`` takes them."""
+    from graphcost.frontends.onnx.bindings import declared_inputs, open_sizes
+    from graphcost.frontends.onnx.reader import read_model
+
+    proto = read_model(source) if isinstance(source, Path) else source
+    stored = {tensor.name for tensor in proto.graph.initializer}
+    stored |= {sparse.values.name for sparse in proto.graph.sparse_initializer}
+    return tuple(size.name for size in open_sizes(declared_inputs(proto.graph.input, frozenset(stored))))
+
+
 def _walk(
     proto: ModelProto, external: ExternalFiles, bound: Bound, options: LoadOptions, cost_of: CostOf
 ) -> Interpreter:

@@ -79,6 +79,27 @@ def declared_dims(proto: TypeProto) -> tuple[Dim, ...] | None:
     return tuple(dims)
 
 
+@dataclass(frozen=True, slots=True)
+class OpenSize:
+    """An open size of the inputs: what --dim calls it; ``batch`` for one that --batch binds too."""
+
+    name: str
+    batch: bool
+
+
+def open_sizes(inputs: Iterable[DeclaredInput]) -> tuple[OpenSize, ...]:
+    """Every open size once, in order of appearance; nameless batches are one, called ``batch``."""
+    found: dict[str, OpenSize] = {}
+    for declared in inputs:
+        for index, dim in enumerate(declared.dims or ()):
+            if isinstance(dim, int):
+                continue
+            batch = index == 0 and _opens_with_batch(declared)
+            name = "batch" if batch and dim is None else _size_name(declared, index, dim)
+            found.setdefault(name, OpenSize(name, batch))
+    return tuple(found.values())
+
+
 def bind(inputs: list[DeclaredInput], options: LoadOptions) -> Bound:
     """Sizes for every input; raises ``MissingSizeError`` listing all that must be given."""
     binder = _Binder(options, inputs)
@@ -96,15 +117,14 @@ class _Binder:
     def bound(self) -> Bound:
         self._check_names()
         self.dims.update(self.options.dims)
-        names = {d for i in self.inputs for d in (i.dims or ()) if isinstance(d, str)}
-        for given in self.options.dims:
-            if given not in names and not _BATCH_NAME.fullmatch(given):
-                raise UsageError(
-                    f"--dim {given}: the model has no size of that name{did_you_mean(given, names)}"
-                    f" (open sizes: {', '.join(sorted(names)) or 'none'})"
-                )
+        self._check_dims()
         self._dims_from_shapes()
         batch, source = self._batch()
+        for declared in self.inputs:  # a named batch may stand at other places too (recurrent states)
+            if declared.dims and isinstance(declared.dims[0], str) and _opens_with_batch(declared):
+                if declared.dims[0] not in self.dims:
+                    self.dims[declared.dims[0]] = batch if batch is not None else ASSUMED_BATCH
+                    self.batch_used = True
         missing: list[str] = []
         specs: dict[str, TensorSpec] = {}
         for declared in self.inputs:
@@ -113,6 +133,15 @@ class _Binder:
         if missing:
             raise MissingSizeError("the model leaves sizes open: " + "; ".join(missing))
         return self._finish(specs, batch, source)
+
+    def _check_dims(self) -> None:
+        names = {size.name for size in open_sizes(self.inputs)}
+        for given in self.options.dims:
+            if given not in names and not _BATCH_NAME.fullmatch(given):
+                raise UsageError(
+                    f"--dim {given}: the model has no size of that name{did_you_mean(given, names)}"
+                    f" (open sizes: {', '.join(sorted(names)) or 'none'})"
+                )
 
     def _check_names(self) -> None:
         known = {i.name for i in self.inputs}
@@ -171,8 +200,8 @@ class _Binder:
         for index, dim in enumerate(declared.dims):
             if isinstance(dim, int):
                 shape.append(dim)
-            elif isinstance(dim, str) and dim in self.dims:
-                shape.append(self.dims[dim])
+            elif _size_name(declared, index, dim) in self.dims:
+                shape.append(self.dims[_size_name(declared, index, dim)])
             elif index == 0 and _opens_with_batch(declared):
                 shape.append(batch if batch is not None else ASSUMED_BATCH)
                 self.batch_used = True
@@ -219,6 +248,11 @@ class _Binder:
             for name, spec in specs.items()
         }
         return Bound(changed, self.dims, new, BatchSource.OPTION, (old, new), tuple(self.notes))
+
+
+def _size_name(declared: DeclaredInput, index: int, dim: str | None) -> str:
+    """What --dim calls an open size: its name, or ``input.index`` where it has none."""
+    return dim if dim is not None else f"{declared.name}.{index}"
 
 
 def _is_leading(declared: DeclaredInput, dim: int) -> bool:

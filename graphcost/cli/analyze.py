@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import click
@@ -16,6 +16,7 @@ from graphcost.placing import AnalysisOptions, resolve
 from graphcost.report import FORMATS, format_of, render
 from graphcost.result import Analysis
 from graphcost.sources import expand
+from graphcost.symbolic import symbolic_of, symbolic_to_dict
 from graphcost.verdict import Verdict
 
 
@@ -49,6 +50,7 @@ class Outcome:
 @click.option(
     "--by", type=click.Choice(["module", "op", "class"]), help="Sum operators by module, operator or class."
 )
+@shared.symbolic_option
 @shared.shared_flags
 def command(
     models: tuple[str, ...],
@@ -84,6 +86,8 @@ def analyze_all(sources: Iterable[str], options: AnalysisOptions, values: dict[s
         try:
             with working_on(f"analysing {source}", quiet=values["quiet"]):
                 result = analyze_with(source, options)
+                if values["symbolic"]:
+                    result = replace(result, symbolic=symbolic_to_dict(symbolic_of(source, options.load)))
             outcome.results.append(result)
             tell(result, quiet=values["quiet"])
             outcome.raise_to(exit_code_of(result, values))

@@ -99,6 +99,10 @@ shared_flags = _stack(
     click.option("--debug", is_flag=True, help="Show tracebacks."),
 )
 
+symbolic_option = click.option(
+    "--symbolic", is_flag=True, help="Costs as expressions in the sizes left open (else in all open sizes)."
+)
+
 arch_option = click.option(
     "--arch", metavar="|".join(ARCHITECTURES), help="Default allreduce when --gpus is over 1, else single."
 )

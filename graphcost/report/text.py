@@ -66,6 +66,7 @@ def _full(r: Analysis, width: int, top: int, per_op: bool, by: str | None) -> st
         parts.append(_grouped(r.ops, by, width, top))
     else:
         parts.append(_operators(r.ops, width, None if per_op else top))
+    parts += [_symbolic(r, width)] if r.symbolic is not None else []
     return "\n".join([*parts, _coverage(r)]) + "\n"
 
 
@@ -151,6 +152,20 @@ def _graph(r: Analysis, width: int) -> str:
         f"training {format_flops(forward + backward + r.training.update_flops)} a step"
     )
     return textwrap.fill(text, width, subsequent_indent="  ") + "\n"
+
+
+def _symbolic(r: Analysis, width: int) -> str:
+    found = r.symbolic or {}
+    lines = [f"forward costs in {', '.join(found['sizes'])}"]
+    lines += [f"  where {condition}" for condition in found["conditions"]]
+    skipped = {"sizes", "conditions", "not_polynomial"}
+    lines += [
+        textwrap.fill(f"{name} = {text}", width, initial_indent="  ", subsequent_indent="    ")
+        for name, text in found.items()
+        if name not in skipped
+    ]
+    lines += [f"  {name}: {reason}" for name, reason in list(found["not_polynomial"].items())[:10]]
+    return "\n".join(lines) + "\n"
 
 
 def _operators(ops: Sequence[OpInfo], width: int, top: int | None) -> str:
