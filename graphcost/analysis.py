@@ -67,10 +67,12 @@ def predict(plan: StepPlan, choice: Choice, options: AnalysisOptions) -> StepTim
     )
 
 
-def analyze_with(source: Any, options: AnalysisOptions, *, command: str = "analyze") -> Analysis:
+def analyze_with(
+    source: Any, options: AnalysisOptions, *, command: str = "analyze", example_inputs: Any = None
+) -> Analysis:
     """Load, plan, predict, judge."""
     choice = resolve(options)
-    model = load_model(source, options.load)
+    model = load_model(source, options.load, example_inputs)
     return analyze_graph(build_graph(model), options, choice, command=command, rebatch_source=source)
 
 
@@ -124,8 +126,6 @@ def analyze(
     >>> result.placement.arch, result.graph.params
     ('allreduce', 669706)
     """
-    if example_inputs is not None:
-        raise UsageError("example_inputs go with a torch module; files state their own inputs")
     values = {name: _values(value) for name, value in (input_values or {}).items()}
     shapes = {name: tuple(shape) for name, shape in (input_shapes or {}).items()}
     try:
@@ -140,7 +140,7 @@ def analyze(
         known = list(AnalysisOptions.__dataclass_fields__)
         unknown = next((name for name in options if name not in known), "")
         raise UsageError(f"analyze() has no option {unknown!r}{did_you_mean(unknown, known)}") from error
-    return analyze_with(source, made)
+    return analyze_with(source, made, example_inputs=example_inputs)
 
 
 def _values(value: Any) -> tuple[float, ...]:

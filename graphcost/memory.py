@@ -65,7 +65,8 @@ def _saved_bytes(tape: Iterable[OpNode], *, half: bool) -> int:
             continue
         for token in rule.saves:
             if token == "mask":
-                kept[f"{node.name}:mask"] = node.out.numel * node.repeat
+                elements = next((spec.numel for spec in node.outputs if spec is not None), 0)
+                kept[f"{node.name}:mask"] = elements * node.repeat
             else:
                 for name, size in _saved_by(node, token, half=half):
                     kept[root.get(name, name)] = size * node.repeat

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
 
 ZOO_PREFIX = "zoo:"
 
-MODEL_SUFFIXES = (".onnx",)
+MODEL_SUFFIXES = (".onnx", ".pt2")
 """What a folder is searched for."""
 
-_LATER = {
-    ".pt2": "torch", ".pb": "tensorflow", ".keras": "tensorflow", ".h5": "tensorflow",
-}  # fmt: skip
+_PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl")
+
+_LATER = {".pb": "tensorflow", ".keras": "tensorflow", ".h5": "tensorflow"}
 
 
 def load(
@@ -58,18 +59,31 @@ def load_model(source: Any, options: LoadOptions, example_inputs: Any = None, *,
     ``base``: the same source at its own batch, where the caller has it; re-batching is
     checked against it.
     """
-    if example_inputs is not None:
-        raise UsageError("example_inputs go with a torch module; files state their own inputs")
     if isinstance(source, (str, Path)):
+        if example_inputs is not None:
+            raise UsageError(f"{source}: example inputs go with a torch module; files state their own inputs")
         return _load_named(str(source), options, base)
-    if type(source).__name__ == "ModelProto":
+    kind = _kind_of(source)
+    if kind == "onnx" and example_inputs is None:
         from graphcost.frontends.onnx import load_onnx
 
-        return load_onnx(source, options, branch_weight)
+        return load_onnx(source, options, branch_weight, base)
+    if kind == "torch":
+        from graphcost.frontends.torch import load_module
+
+        return load_module(source, example_inputs, options, branch_weight)
     raise UsageError(
         f"cannot read a model from {type(source).__module__}.{type(source).__qualname__}; "
-        "give a path, 'zoo:NAME' or an onnx.ModelProto"
+        "give a path, 'zoo:NAME', an onnx.ModelProto, or a torch module with example inputs"
     )
+
+
+def _kind_of(source: Any) -> str | None:
+    """Whose object it is, told by its classes' modules: no framework is imported to ask."""
+    roots = {cls.__module__.partition(".")[0] for cls in type(source).__mro__}
+    if "torch" in roots:
+        return "torch"
+    return "onnx" if type(source).__name__ == "ModelProto" else None
 
 
 def open_sizes(source: Any) -> tuple[str, ...]:
@@ -82,6 +96,10 @@ def open_sizes(source: Any) -> tuple[str, ...]:
             return ("batch", *models_zoo.describe(name.removeprefix(ZOO_PREFIX)).dims)
         if Path(name).suffix == ".json":
             return ()
+        if Path(name).suffix == ".pt2":
+            from graphcost.frontends.torch import open_sizes_archive
+
+            return open_sizes_archive(Path(name))
         source = Path(name)
     from graphcost.frontends.onnx import open_sizes_onnx
 
@@ -106,21 +124,56 @@ def _load_named(source: str, options: LoadOptions, base: Model | None) -> Model:
         _refuse_bindings(source, options)
         return models_zoo.build(source.removeprefix(ZOO_PREFIX), batch=options.batch, dims=options.dims)
     path = Path(source)
+    if ":" in source and not path.exists():
+        return _load_built(source, options)
     if path.suffix == ".json":
         _refuse_bindings(source, options, sizes=False)
         return read_graph(path)
+    if path.suffix == ".pt2":
+        from graphcost.frontends.torch import load_archive
+
+        return load_archive(path, options, branch_weight)
+    if path.suffix in _PICKLED:
+        raise ModelFileError(
+            f"{source}: a pickled torch file, which can run code and is never opened; save the model with "
+            "torch.export.save as .pt2, export it to ONNX, or name a callable: file.py:build_model"
+        )
     if path.suffix in _LATER:
         if not path.exists():
             raise ModelFileError(f"{source}: no such file")
         raise ModelFileError(f"{source}: {path.suffix} models are not read by this version; export the model to ONNX")
-    if ":" in source and not path.exists():
-        raise UsageError(
-            f"{source}: models from Python callables or other libraries are not read by this version; "
-            "export the model to ONNX, or use zoo:NAME"
-        )
     from graphcost.frontends.onnx import load_onnx
 
     return load_onnx(path, options, branch_weight, base)
+
+
+def _load_built(source: str, options: LoadOptions) -> Model:
+    """Models that code builds: a library's, or the user's own callable."""
+    from graphcost.frontends.torch import load_module
+
+    prefix, _, name = source.partition(":")
+    notes: tuple[str, ...] = ()
+    inputs: Any
+    unbound = replace(options, batch=None, dims={})
+    if prefix == "transformers":
+        from graphcost.frontends.torch.libraries import from_transformers
+
+        module, inputs, notes = from_transformers(Path(name), options)
+    elif prefix == "timm":
+        from graphcost.frontends.torch.libraries import from_timm
+
+        module, inputs, notes = from_timm(name, options)
+    else:
+        from graphcost.frontends.torch.callables import call_source
+
+        module, inputs = call_source(source)
+        unbound = options
+        if inputs is None and _kind_of(module) != "torch":
+            raise ModelFileError(
+                f"{source}: the callable returned {type(module).__qualname__}; return (torch module, example inputs)"
+            )
+    model = load_module(module, inputs, unbound, branch_weight, label=source)
+    return replace(model, notes=(*notes, *model.notes))
 
 
 def _refuse_bindings(source: str, options: LoadOptions, *, sizes: bool = True) -> None:

@@ -1,0 +1,304 @@
+"""Export a live module with torch and turn its fx graph into records.
+
+``torch.export`` on fake tensors comes first: weights take no memory and nothing is
+computed. Where it fails, ``torch.fx`` symbolic tracing with shape propagation is tried,
+and a note says so.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from graphcost.errors import ModelFileError, UsageError
+from graphcost.frontends.options import LoadOptions
+from graphcost.frontends.torch.archive import origin
+from graphcost.frontends.torch.records import Exported, Ref, TensorMeta, TorchGraph, TorchOp
+
+_DTYPES = {"float8_e4m3fn": "float8e4m3fn", "float8_e5m2": "float8e5m2", "float8_e4m3fnuz": "float8e4m3fnuz",
+           "float8_e5m2fnuz": "float8e5m2fnuz"}  # fmt: skip
+
+
+def import_torch() -> Any:
+    """torch, or ``UsageError`` naming the extra to install."""
+    try:
+        import torch
+    except ImportError as error:
+        raise UsageError("torch is not installed; install it with pip install 'graphcost[torch]'") from error
+    return torch
+
+
+def export_live(source: Any, example_inputs: Any, options: LoadOptions, name: str) -> tuple[Exported, LoadOptions]:
+    """Records of a module, an ``ExportedProgram`` or a ``GraphModule``; options less what was used up."""
+    torch = import_torch()
+    if isinstance(source, torch.export.ExportedProgram):
+        return _from_program(torch, source, ()), options
+    if not isinstance(source, torch.nn.Module):
+        raise UsageError(f"{name}: {type(source).__qualname__} is no torch module; return a torch.nn.Module")
+    if example_inputs is None:
+        raise UsageError(
+            f"{name}: a torch module needs example inputs; return (module, example_inputs), or pass them to load()"
+        )
+    args, kwargs = _arguments(torch, example_inputs)
+    args, kwargs = (_rebatched(torch, value, options, name) for value in (args, kwargs))
+    source.eval()
+    _disable_cache(source)
+    notes: tuple[str, ...] = ()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            program = torch.export.export(source, args, kwargs, strict=False)
+        except Exception as error:
+            return _from_fx(torch, source, args, kwargs, name, error), replace(options, batch=None)
+        return _from_program(torch, program, notes), replace(options, batch=None)
+
+
+def _arguments(torch: Any, example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if isinstance(example_inputs, torch.Tensor):
+        return (example_inputs,), {}
+    if isinstance(example_inputs, Mapping):
+        return (), dict(example_inputs)
+    if isinstance(example_inputs, Sequence) and len(example_inputs) == 2 and isinstance(example_inputs[1], Mapping):
+        return tuple(example_inputs[0]), dict(example_inputs[1])
+    return tuple(example_inputs), {}
+
+
+def _rebatched(torch: Any, value: Any, options: LoadOptions, name: str) -> Any:
+    """Example inputs with the asked batch in front; the example's own where none is asked."""
+    if options.batch is None:
+        return value
+    from torch.utils import _pytree as pytree
+
+    sizes = {leaf.shape[0] for leaf in pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor) and leaf.dim()}
+    if len(sizes) > 1:
+        raise UsageError(
+            f"{name}: --batch {options.batch}: the example inputs lead with different sizes {sorted(sizes)}"
+        )
+
+    def grown(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor) or not leaf.dim():
+            return leaf
+        return leaf[:1].expand(options.batch, *leaf.shape[1:])
+
+    return pytree.tree_map(grown, value)
+
+
+def _disable_cache(module: Any) -> None:
+    """A key/value cache is no part of a training step, and its class does not export."""
+    for part in module.modules():
+        config: Any = getattr(part, "config", None)
+        if getattr(config, "use_cache", None):
+            config.use_cache = False
+
+
+def _from_program(torch: Any, program: Any, notes: tuple[str, ...]) -> Exported:
+    signature = program.graph_signature
+    state = {**program.state_dict, **getattr(program, "constants", {})}
+    storage: dict[str, str] = {}
+    first: dict[int, str] = {}
+    for name, value in state.items():
+        if isinstance(value, torch.Tensor):
+            storage[name] = first.setdefault(id(value), name)
+    trained = {name for name, value in state.items() if isinstance(value, torch.nn.Parameter) and value.requires_grad}
+    graph = _graph(
+        torch, program.graph_module, {v: s for v, s in signature.inputs_to_parameters.items() if s in trained}
+    )
+    constants = {
+        **signature.inputs_to_buffers,
+        **getattr(signature, "inputs_to_lifted_tensor_constants", {}),
+    }
+    user = tuple(name for name in signature.user_inputs if isinstance(name, str) and name in graph.tensors)
+    wanted = tuple(name for name in signature.user_outputs if isinstance(name, str) and name in graph.tensors)
+    graph = replace(graph, outputs=wanted or graph.outputs)
+    return Exported(graph, user, dict(signature.inputs_to_parameters), constants, storage, notes)
+
+
+def _from_fx(
+    torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str, reason: Exception
+) -> Exported:
+    """``make_fx`` over fake tensors: what runs for these inputs, data-dependent branches as the "
+    "example takes them."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    text = str(reason).strip().splitlines()
+    why = f"{type(reason).__name__}: {text[0] if text else ''}"
+    state = {
+        **dict(module.named_parameters(remove_duplicate=False)),
+        **dict(module.named_buffers(remove_duplicate=False)),
+    }
+    names = list(state)
+    count = len(args)
+    keys = list(kwargs)
+
+    def call(*flat: Any) -> Any:
+        tensors = dict(zip(names, flat[: len(names)], strict=True))
+        values = flat[len(names) :]
+        given = dict(zip(keys, values[count:], strict=True))
+        return torch.func.functional_call(module, tensors, values[:count], given)
+
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    fakes = [
+        mode.from_tensor(value) if isinstance(value, torch.Tensor) else value
+        for value in (*state.values(), *args, *kwargs.values())
+    ]
+    try:
+        with mode:
+            traced = make_fx(call, pre_dispatch=True, tracing_mode="real")(*fakes)
+    except Exception as error:
+        detail = str(error).strip().splitlines()
+        raise ModelFileError(
+            f"{name}: torch.export fails ({why}), and so does tracing ({type(error).__name__}: "
+            f"{detail[0] if detail else ''})"
+        ) from reason
+    graph = _graph(torch, traced, {})
+    placeholders = list(graph.inputs)
+    owners = dict(zip(placeholders[: len(names)], names, strict=True))
+    params = {value: key for value, key in owners.items() if isinstance(state[key], torch.nn.Parameter)}
+    buffers = {value: key for value, key in owners.items() if value not in params}
+    first: dict[int, str] = {}
+    storage = {key: first.setdefault(id(value), key) for key, value in state.items()}
+    tensors = {
+        key: replace(meta, requires_grad=key in params and state[params[key]].requires_grad)
+        for key, meta in graph.tensors.items()
+    }
+    note = f"torch.export failed ({why}); traced with torch.fx for these example inputs instead"
+    return Exported(
+        replace(graph, tensors=tensors), tuple(placeholders[len(names) :]), params, buffers, storage, (note,)
+    )
+
+
+def _graph(torch: Any, module: Any, trained: Mapping[str, str]) -> TorchGraph:
+    """An fx graph as records; multi-output operators are split by the ``getitem`` calls that follow."""
+    tensors: dict[str, TensorMeta] = {}
+    ops: list[TorchOp] = []
+    inputs: list[str] = []
+    outputs: tuple[str, ...] = ()
+    parts: dict[Any, dict[int, str]] = {}
+    for node in module.graph.nodes:
+        if node.op == "call_function" and getattr(node.target, "__name__", "") == "getitem":
+            parts.setdefault(node.args[0], {})[node.args[1]] = node.name
+    for node in module.graph.nodes:
+        value = node.meta.get("val", node.meta.get("tensor_meta"))
+        if isinstance(value, torch.Tensor):
+            tensors[node.name] = _meta(value, node.name in trained)
+        if node.op == "placeholder":
+            inputs.append(node.name)
+        elif node.op == "output":
+            outputs = tuple(arg.name for arg in _flat(node.args) if isinstance(arg, torch.fx.Node))
+        elif node.op == "get_attr":
+            attribute = _attribute(module, node.target)
+            if isinstance(attribute, torch.Tensor):
+                tensors[node.name] = _meta(attribute, False)
+                ops.append(TorchOp(node.name, "constant", {}, (node.name,)))
+        elif node.op == "call_function":
+            made = _op(torch, module, node, parts.get(node), tensors)
+            if made is not None:
+                ops.append(made)
+    return TorchGraph(tuple(inputs), outputs, tuple(ops), tensors)
+
+
+def _op(
+    torch: Any, module: Any, node: Any, parts: dict[int, str] | None, tensors: dict[str, TensorMeta]
+) -> TorchOp | None:
+    target = node.target
+    is_item = getattr(target, "__name__", "") == "getitem" and isinstance(node.args[0], torch.fx.Node)
+    if is_item and isinstance(node.args[0].meta.get("val"), (tuple, list)):
+        return None  # a result of the operator before it
+    value = node.meta.get("val")
+    if isinstance(value, (tuple, list)):
+        names = []
+        for index, item in enumerate(value):
+            name = (parts or {}).get(index, f"{node.name}.{index}")
+            if isinstance(item, torch.Tensor):
+                tensors[name] = _meta(item, False)
+            names.append(name)
+        outputs = tuple(names)
+    else:
+        outputs = (node.name,) if isinstance(value, torch.Tensor) else ()
+    graphs: dict[str, TorchGraph] = {}
+    args = {name: _value(torch, module, arg, name, graphs) for name, arg in _named(target, node).items()}
+    stack = node.meta.get("nn_module_stack") or {}
+    path = [entry[0] for entry in stack.values() if entry and entry[0]]
+    name = _target_name(target)
+    return TorchOp(
+        node.name,
+        name,
+        args,
+        outputs,
+        _clean(path[-1]) if path else "",
+        origin(node.meta.get("stack_trace") or "", name),
+        graphs,
+    )
+
+
+def _clean(path: str) -> str:
+    """``L['self'].layers.3.attn`` -> ``layers.3.attn``."""
+    return path.removeprefix("L['self'].").removeprefix("L__self__.").strip(".")
+
+
+def _target_name(target: Any) -> str:
+    """``aten.linear.default`` whatever kind of callable the target is."""
+    text = str(target)
+    namespace = getattr(target, "namespace", None)
+    if namespace == "higher_order" or text.startswith("<torch._higher_order"):
+        return getattr(target, "_name", getattr(target, "__name__", text))
+    if hasattr(target, "_schema"):
+        return text.removeprefix("torch.ops.")
+    module = getattr(target, "__module__", "") or ""
+    return (
+        f"{module}.{getattr(target, '__name__', text)}".removeprefix("_operator.")
+        if "getitem" not in text
+        else "operator.getitem"
+    )
+
+
+def _named(target: Any, node: Any) -> dict[str, Any]:
+    """Arguments by schema name, schema defaults left out."""
+    schema = getattr(target, "_schema", None)
+    if schema is None:
+        return {**{str(index): arg for index, arg in enumerate(node.args)}, **node.kwargs}
+    names = [argument.name for argument in schema.arguments]
+    return {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+
+
+def _value(torch: Any, module: Any, arg: Any, name: str, graphs: dict[str, TorchGraph]) -> Any:
+    if isinstance(arg, torch.fx.Node):
+        if arg.op == "get_attr":
+            body = _attribute(module, arg.target)
+            if isinstance(body, torch.fx.GraphModule):
+                graphs[name] = _graph(torch, body, {})
+                return None
+        return Ref(arg.name) if isinstance(arg.meta.get("val"), torch.Tensor) or arg.op == "get_attr" else None
+    if isinstance(arg, (tuple, list)):
+        return tuple(_value(torch, module, item, f"{name}.{index}", graphs) for index, item in enumerate(arg))
+    if isinstance(arg, torch.dtype):
+        return _dtype(arg)
+    return arg if isinstance(arg, (int, float, bool, str, type(None))) else str(arg)
+
+
+def _attribute(module: Any, target: str) -> Any:
+    value = module
+    for part in target.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def _flat(value: Any) -> list[Any]:
+    if isinstance(value, (tuple, list)):
+        return [leaf for item in value for leaf in _flat(item)]
+    if isinstance(value, dict):
+        return [leaf for item in value.values() for leaf in _flat(item)]
+    return [value]
+
+
+def _meta(value: Any, requires_grad: bool) -> TensorMeta:
+    sizes = tuple(int(size) if isinstance(size, int) else str(size.node.expr) for size in value.shape)
+    return TensorMeta(sizes, _dtype(value.dtype), requires_grad)
+
+
+def _dtype(dtype: Any) -> str:
+    name = str(dtype).removeprefix("torch.")
+    return _DTYPES.get(name, name)
