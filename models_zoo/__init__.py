@@ -10,14 +10,14 @@ from collections.abc import Mapping
 
 from graphcost.errors import UsageError
 from graphcost.ir import BatchSource, Model
-from graphcost.models_zoo import mlp, mobilenet, resnet, transformer, vgg, vit
+from graphcost.models_zoo import alexnet, mlp, mobilenet, resnet, transformer, vgg, vit
 from graphcost.models_zoo._builder import Builder
 from graphcost.models_zoo._entry import ZOO, ZooEntry
 from graphcost.registry import did_you_mean
 
 __all__ = ["ZOO", "ZooEntry", "build", "describe", "names"]
 
-FAMILIES = (resnet, vgg, mobilenet, vit, transformer, mlp)
+FAMILIES = (resnet, vgg, alexnet, mobilenet, vit, transformer, mlp)
 """The modules whose import fills :data:`ZOO`."""
 
 DEFAULT_BATCH = 32
@@ -37,7 +37,8 @@ def describe(name: str) -> ZooEntry:
 def build(name: str, *, batch: int | None = None, dims: Mapping[str, int] | None = None) -> Model:
     """The model called ``name``: ``batch`` samples, ``dims`` over the entry's own sizes (``seq``, ``image``).
 
-    Raises ``UnknownNameError`` for a name, ``UsageError`` for a size the model does not have.
+    Raises ``UnknownNameError`` for a name, ``UsageError`` for a size the model
+    does not have, or cannot take.
     """
     entry = ZOO.find(name)
     given = dict(dims or {})

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from graphcost.errors import UsageError
 from graphcost.ir import BatchSource, Model, OpNode, Param, ParamKind, TensorSpec
 
 
@@ -24,6 +25,8 @@ class Builder:
         self._specs: dict[str, TensorSpec] = {}
         self._params: dict[str, Param] = {}
         self._inputs: dict[str, TensorSpec] = {}
+        self._values: dict[str, tuple[int, ...]] = {}
+        self._notes: list[str] = []
         self._path: list[str] = []
 
     @contextmanager
@@ -49,6 +52,8 @@ class Builder:
     ) -> str:
         """A stored tensor under the present scope."""
         full = self._scoped(name)
+        if full in self._params:
+            raise ValueError(f"zoo:{self._name}: parameter {full!r} is made twice")
         spec = TensorSpec(tuple(shape))
         self._params[full] = Param(full, spec, spec.numel, spec.size_bytes, kind, kind is ParamKind.WEIGHT, sparse)
         self._specs[full] = spec
@@ -60,13 +65,23 @@ class Builder:
         self._specs[full] = TensorSpec(tuple(shape), dtype)
         return full
 
+    def integers(self, name: str, values: Sequence[int]) -> str:
+        """A known vector of int64: bounds, axes, a target shape."""
+        full = self.constant(name, (len(values),))
+        self._values[full] = tuple(values)
+        return full
+
     def op(
         self, op_type: str, inputs: Sequence[str], shape: Sequence[int], *, name: str = "", dtype: str = "float32",
         values: dict[int, tuple[int | float, ...]] | None = None, **attrs: Any,
     ) -> str:  # fmt: skip
-        """One operator with one output of ``shape``."""
+        """One operator with one output of ``shape``; raises ``UsageError`` where sizes leave nothing of it."""
         label = self._scoped(name or f"{op_type.lower()}_{len(self._nodes)}")
         output = f"{label}:out"
+        if min(shape, default=1) < 1:
+            raise UsageError(
+                f"zoo:{self._name}: {label} ({op_type}) would have shape {list(shape)}; the sizes given are too small"
+            )
         spec = self._specs[output] = TensorSpec(tuple(shape), dtype)
         self._nodes.append(
             OpNode(
@@ -78,7 +93,7 @@ class Builder:
                 input_names=tuple("" if i in self._params else i for i in inputs),
                 output_names=(output,),
                 params=tuple((i, self._params[value]) for i, value in enumerate(inputs) if value in self._params),
-                values=values or {},
+                values={**{i: self._values[v] for i, v in enumerate(inputs) if v in self._values}, **(values or {})},
                 module=".".join(self._path),
                 origin=f"models_zoo {self._name}",
             )
@@ -96,10 +111,25 @@ class Builder:
             outputs=outputs,
             batch=self._batch,
             batch_source=self._batch_source,
+            notes=tuple(self._notes),
         )
 
     def _scoped(self, name: str) -> str:
         return ".".join([*self._path, name])
+
+    def refuse(self, size: str, value: int, right: str) -> UsageError:
+        """The error for a size that the model cannot take."""
+        return UsageError(f"--dim {size}={value}: zoo:{self._name} takes {right}")
+
+    def note_classifier_grid(self, x: str, *, side: int) -> None:
+        """Say so where the grid before the classifier is not the ``side`` x ``side`` of the published weights."""
+        found = self.shape(x)[2]
+        if found != side:
+            # assumed: the classifier grows; torchvision instead pools any grid to this one
+            self._notes.append(
+                f"assumed: the first fully connected layer reads {found}x{found} positions, "
+                f"the published weights {side}x{side}; parameters differ from the published ones"
+            )
 
     # -- layers
 
@@ -180,8 +210,13 @@ class Builder:
 
     def reshape(self, x: str, shape: Sequence[int]) -> str:
         """A view."""
-        target = self.constant(f"shape_{len(self._nodes)}", (len(shape),))
+        target = self.integers(f"shape_{len(self._nodes)}", shape)
         return self.op("Reshape", [x, target], shape)
+
+    def part(self, x: str, start: int, end: int, *, name: str) -> str:
+        """``[..., start:end]`` along the last axis."""
+        bounds = [self.integers(f"{name}.{key}", [at]) for key, at in (("start", start), ("end", end), ("axis", -1))]
+        return self.op("Slice", [x, *bounds], (*self.shape(x)[:-1], end - start), name=name)
 
     def transpose(self, x: str, order: Sequence[int]) -> str:
         """A permuted copy."""

@@ -10,21 +10,32 @@ from graphcost.models_zoo._builder import Builder
 from graphcost.models_zoo._entry import ZOO, ZooEntry
 
 BERT_VOCABULARY = 30522
+BERT_POSITIONS = 512
 GPT2_VOCABULARY = 50257
+GPT2_POSITIONS = 1024
+FLOAT = 1
+"""TensorProto.DataType, for Cast."""
+
+
+def _length(b: Builder, dims: Mapping[str, int], positions: int) -> int:
+    seq = dims["seq"]
+    if seq > positions:
+        raise b.refuse("seq", seq, f"at most {positions} tokens, the rows of its position table")
+    return seq
 
 
 def bert(b: Builder, batch: int, dims: Mapping[str, int], *, layers: int, width: int, heads: int) -> Model:
-    """Post-norm encoder with pooler (BertModel); ``seq`` tokens."""
-    seq = dims["seq"]
+    """Post-norm encoder with pooler (BertModel); ``seq`` tokens, at most 512."""
+    seq = _length(b, dims, BERT_POSITIONS)
     ids = b.input("input_ids", (batch, seq), "int64")
     mask = b.input("attention_mask", (batch, seq), "int64")
     types = b.input("token_type_ids", (batch, seq), "int64")
-    bias = b.op("Cast", [b.reshape(mask, (batch, 1, 1, seq))], (batch, 1, 1, seq), name="mask")
+    bias = b.op("Cast", [b.reshape(mask, (batch, 1, 1, seq))], (batch, 1, 1, seq), name="mask", to=FLOAT)
     with b.scope("embeddings"):
         x = b.embedding(ids, BERT_VOCABULARY, width, name="word_embeddings")
         x = b.pointwise("Add", x, b.embedding(types, 2, width, name="token_type_embeddings"))
         positions = b.constant("position_ids", (1, seq))
-        x = b.pointwise("Add", x, b.embedding(positions, 512, width, name="position_embeddings"))
+        x = b.pointwise("Add", x, b.embedding(positions, BERT_POSITIONS, width, name="position_embeddings"))
         x = b.layer_norm(x, "LayerNorm")
     for layer in range(layers):
         with b.scope("encoder", "layer", layer):
@@ -41,18 +52,21 @@ def bert(b: Builder, batch: int, dims: Mapping[str, int], *, layers: int, width:
 
 
 def gpt2(b: Builder, batch: int, dims: Mapping[str, int], *, layers: int, width: int, heads: int) -> Model:
-    """Pre-norm decoder with tied head (GPT2LMHeadModel); ``seq`` tokens. Attention counts the full square."""
-    seq = dims["seq"]
+    """Pre-norm decoder with tied head (GPT2LMHeadModel); ``seq`` tokens, at most 1024.
+
+    Attention counts the full square.
+    """
+    seq = _length(b, dims, GPT2_POSITIONS)
     ids = b.input("input_ids", (batch, seq), "int64")
     mask = b.constant("causal_mask", (1, 1, seq, seq), "float32")
     x = b.embedding(ids, GPT2_VOCABULARY, width, name="wte")
-    x = b.pointwise("Add", x, b.embedding(b.constant("position_ids", (1, seq)), 1024, width, name="wpe"))
+    x = b.pointwise("Add", x, b.embedding(b.constant("position_ids", (1, seq)), GPT2_POSITIONS, width, name="wpe"))
     for layer in range(layers):
         with b.scope("h", layer):
             y = b.layer_norm(x, "ln_1")
             with b.scope("attn"):
                 qkv = b.linear(y, 3 * width, name="c_attn")
-                q, k, v = (b.op("Slice", [qkv], (batch, seq, width), name=part) for part in ("q", "k", "v"))
+                q, k, v = (b.part(qkv, i * width, (i + 1) * width, name=part) for i, part in enumerate("qkv"))
                 y = b.linear(b.attention(q, k, v, heads, mask), width, name="c_proj")
             x = b.pointwise("Add", x, y)
             with b.scope("mlp"):
@@ -84,7 +98,7 @@ for _name, _layers, _width, _heads, _params in (
             published_params=_params,
             published_macs=_bert_macs(_layers, _width, 128),
             published_source=(
-                "transformers BertModel (parameters); 11 174 215 680 MACs for base at 128 tokens, torch's counter"
+                "transformers BertModel (parameters); MACs by the closed form, for base equal to torch's counter"
             ),
             build=partial(bert, layers=_layers, width=_width, heads=_heads),
             dims={"seq": 128},

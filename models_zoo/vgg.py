@@ -23,6 +23,7 @@ def build(b: Builder, batch: int, dims: Mapping[str, int], *, convolutions: tupl
             index += 2
         x = b.max_pool(x, 2, 2)
         index += 1
+    b.note_classifier_grid(x, side=7)
     x = b.flatten(x)
     with b.scope("classifier"):
         for name in ("0", "3"):

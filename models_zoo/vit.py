@@ -13,12 +13,18 @@ WIDTH, HEADS, LAYERS, PATCH = 768, 12, 12, 16
 
 def build(b: Builder, batch: int, dims: Mapping[str, int]) -> Model:
     """Patches, a class token, a pre-norm encoder, a head on the class token."""
+    if dims["image"] % PATCH:
+        raise b.refuse("image", dims["image"], f"multiples of its {PATCH}-pixel patch")
     x = b.input("image", (batch, 3, dims["image"], dims["image"]))
     x = b.conv(x, WIDTH, PATCH, stride=PATCH, bias=True, name="conv_proj")
     side = b.shape(x)[2]
     tokens = side * side
     x = b.transpose(b.reshape(x, (batch, WIDTH, tokens)), (0, 2, 1))
-    token = b.op("Expand", [b.param("class_token", (1, 1, WIDTH)), b.constant("one", (3,))], (batch, 1, WIDTH))
+    token = b.op(
+        "Expand",
+        [b.param("class_token", (1, 1, WIDTH)), b.integers("token_shape", (batch, 1, WIDTH))],
+        (batch, 1, WIDTH),
+    )
     x = b.op("Concat", [token, x], (batch, tokens + 1, WIDTH), axis=1)
     x = b.pointwise("Add", x, b.param("pos_embedding", (1, tokens + 1, WIDTH)))
     for layer in range(LAYERS):

@@ -11,8 +11,9 @@ from onnx import TensorProto, helper
 
 from graphcost.errors import UnknownNameError, UsageError
 from graphcost.graph import build_graph, totals
-from graphcost.ir import Model, Phase
+from graphcost.ir import BatchSource, Model, Phase
 from graphcost.models_zoo import ZOO, build, describe, names
+from graphcost.models_zoo._builder import Builder
 from graphcost.sources import LoadOptions, load_model
 from graphcost.training import plan_step
 
@@ -34,6 +35,16 @@ def test_figures_known_from_elsewhere() -> None:
         "resnet50": (25_557_032, 4_089_184_256),
         "vgg16": (138_357_544, 15_470_264_320),
         "bert-base": (109_482_240, 11_174_215_680),
+        # channels * (inputs * kernel) * positions, then the three fully connected layers
+        "alexnet": (
+            61_100_840,
+            64 * 363 * 55**2
+            + 192 * 1600 * 27**2
+            + (384 * 1728 + 256 * 3456 + 256 * 2304) * 13**2
+            + 256 * 6 * 6 * 4096
+            + 4096 * 4096
+            + 4096 * 1000,
+        ),
         "mlp": (784 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10, 784 * 512 + 512 * 512 + 512 * 10),
     }
     for name, figures in known.items():
@@ -80,19 +91,9 @@ def as_onnx(model: Model) -> onnx.ModelProto:
         for name, spec in zip(names, node.inputs, strict=True):
             if name in known or name in initializers or spec is None:
                 continue
-            values = list(node.out.shape) if node.op_type in ("Reshape", "Expand") else [0] * spec.numel
+            values = node.values.get(list(names).index(name), [0] * spec.numel)
             initializers[name] = helper.make_tensor(name, DTYPES[spec.dtype], spec.shape, values)
-        if node.op_type == "Slice":
-            ends = list(node.out.shape)
-            for suffix, values in (("starts", [0] * len(ends)), ("ends", ends)):
-                initializers[f"{node.name}.{suffix}"] = helper.make_tensor(
-                    f"{node.name}.{suffix}", TensorProto.INT64, [len(ends)], values
-                )
-            names += [f"{node.name}.starts", f"{node.name}.ends"]
-        if node.op_type == "Cast":
-            nodes.append(helper.make_node("Cast", names, node.output_names, name=node.name, to=TensorProto.FLOAT))
-        else:
-            nodes.append(helper.make_node(node.op_type, names, node.output_names, name=node.name, **node.attrs))
+        nodes.append(helper.make_node(node.op_type, names, node.output_names, name=node.name, **node.attrs))
         known.update(node.output_names)
     inputs = [helper.make_tensor_value_info(n, DTYPES[s.dtype], s.shape) for n, s in model.inputs.items()]
     outputs = [helper.make_empty_tensor_value_info(name) for name in model.outputs]
@@ -126,3 +127,30 @@ def test_wrong_names_and_sizes() -> None:
         build("bert-base", dims={"sea": 3})
     with pytest.raises(UsageError, match="at least 1"):
         build("bert-base", dims={"seq": 0})
+
+
+@pytest.mark.parametrize(
+    ("name", "dims", "message"),
+    [
+        ("bert-base", {"seq": 513}, "--dim seq=513: zoo:bert-base takes at most 512 tokens"),
+        ("gpt2", {"seq": 1025}, "--dim seq=1025: zoo:gpt2 takes at most 1024 tokens"),
+        ("vit-base-16", {"image": 225}, "--dim image=225: zoo:vit-base-16 takes multiples of its 16-pixel patch"),
+        ("vgg16", {"image": 16}, r"\(MaxPool\) would have shape \[1, 512, 0, 0\]; the sizes given are too small"),
+    ],
+)
+def test_sizes_that_a_model_cannot_take(name: str, dims: dict[str, int], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        build(name, batch=1, dims=dims)
+
+
+def test_another_image_size_says_that_the_classifier_follows() -> None:
+    assert build("vgg16", batch=1).notes == build("alexnet", batch=1).notes == ()
+    (note,) = build("vgg16", batch=1, dims={"image": 256}).notes
+    assert note.startswith("assumed: the first fully connected layer reads 8x8 positions, the published weights 7x7")
+
+
+def test_a_parameter_made_twice_is_a_defect() -> None:
+    builder = Builder("x", 1, BatchSource.OPTION)
+    builder.param("w", (2,))
+    with pytest.raises(ValueError, match="'w' is made twice"):
+        builder.param("w", (3,))
