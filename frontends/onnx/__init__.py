@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphcost.errors import GraphcostError, UsageError
+from graphcost.errors import GraphcostError, ModelFileError, ShapeError, UsageError
 from graphcost.frontends.options import LoadOptions
 from graphcost.ir import Model, OpNode, Param
 
@@ -32,17 +32,23 @@ def load_onnx(source: Path | ModelProto, options: LoadOptions, cost_of: CostOf, 
     open size, ``UsageError`` for a binding that contradicts the file, ``ShapeError`` for
     operators that contradict each other.
     """
-    from graphcost.frontends.onnx.bindings import bind, declared_inputs
-    from graphcost.frontends.onnx.reader import read_model
+    from graphcost.frontends.onnx.bindings import bind, declared_inputs, sizeless_inputs
+    from graphcost.frontends.onnx.calls import check_calls
+    from graphcost.frontends.onnx.interpreter import op_limit
+    from graphcost.frontends.onnx.reader import check_names, read_model
     from graphcost.frontends.onnx.tensors import ExternalFiles
 
     if isinstance(source, Path):
         proto, label, external = read_model(source), str(source), ExternalFiles(source.parent)
     else:
+        check_names(source, "onnx.ModelProto")
         proto, label, external = source, source.graph.name or "onnx.ModelProto", ExternalFiles(None)
     stored = {tensor.name for tensor in proto.graph.initializer}
     stored |= {sparse.values.name for sparse in proto.graph.sparse_initializer}
     try:
+        if not proto.graph.output:
+            raise ModelFileError("the graph has no outputs; nothing is computed")
+        check_calls(proto, op_limit(proto))
         inputs = declared_inputs(proto.graph.input, frozenset(stored))
         _check_values(options, proto)
         bound = bind(inputs, options)
@@ -53,6 +59,8 @@ def load_onnx(source: Path | ModelProto, options: LoadOptions, cost_of: CostOf, 
         if label in str(error):
             raise
         raise type(error)(f"{label}: {error}") from error
+    for name, kind in sizeless_inputs(proto.graph.input, frozenset(stored)).items():
+        walk.note(f"input {name!r} is a {kind}; what needs its sizes is not counted")
     return _model(proto, label, bound, walk, external)
 
 
@@ -71,9 +79,15 @@ def _walk(
     proto: ModelProto, external: ExternalFiles, bound: Bound, options: LoadOptions, cost_of: CostOf
 ) -> Interpreter:
     from graphcost.frontends.onnx.interpreter import Interpreter
+    from graphcost.frontends.onnx.rebatch import refusal
 
     walk = Interpreter(proto, external, cost_of, bound.dims, options.input_values, bound.rebatched)
-    walk.run(bound.inputs)
+    try:
+        walk.run(bound.inputs)
+    except ShapeError as error:
+        if bound.rebatched is None:
+            raise
+        raise refusal(*bound.rebatched, str(error)) from error
     return walk
 
 
@@ -81,18 +95,16 @@ def _check_rebatched(
     proto: ModelProto, external: ExternalFiles, bound: Bound, options: LoadOptions, cost_of: CostOf,
     nodes: Sequence[OpNode], base: Model | None,
 ) -> None:  # fmt: skip
-    """A file fixed at one batch, run at another, is right only if every contraction grew with it.
+    """Compare with the file at its own batch: a size baked into the graph would show."""
+    from graphcost.frontends.onnx.interpreter import Interpreter
+    from graphcost.frontends.onnx.rebatch import check_scaled
 
-    A size baked into the graph would show as an operator that did not, or grew more.
-    """
     assert bound.rebatched is not None
     old, new = bound.rebatched
     old_inputs = {
         name: type(spec)((old, *spec.shape[1:]), spec.dtype) if spec.shape and spec.shape[0] == new else spec
         for name, spec in bound.inputs.items()
     }
-    from graphcost.frontends.onnx.interpreter import Interpreter
-
     before_nodes: Sequence[OpNode]
     if base is not None and base.inputs == old_inputs:
         before_nodes = base.nodes
@@ -100,37 +112,29 @@ def _check_rebatched(
         walk = Interpreter(proto, external, cost_of, bound.dims, options.input_values)
         walk.run(old_inputs)
         before_nodes = walk.nodes
-    refusal = (
-        f"the file is fixed at batch {old} and cannot be run at {new}: {{}}; "
-        "leave --batch out, or export with an open batch dimension"
-    )
-    if len(before_nodes) != len(nodes):
-        raise UsageError(refusal.format("its operators change"))
-    for before, after in zip(before_nodes, nodes, strict=True):
-        if cost_of([after])[0] * old != cost_of([before])[0] * new:
-            raise UsageError(refusal.format(f"{after.name} ({after.op_type}) does not scale with the batch"))
+    check_scaled(before_nodes, nodes, old, new, lambda node: cost_of([node])[0])
 
 
 def _check_values(options: LoadOptions, proto: ModelProto) -> None:
     from graphcost.registry import did_you_mean
 
-    names = {info.name for info in proto.graph.input} | {node.name for node in proto.graph.node if node.name}
+    names = {info.name for info in proto.graph.input}
     for name in options.input_values:
-        if name not in names and not _inside(proto, name):
+        if name not in names and not _has_loop(proto, name):
             inputs = sorted(info.name for info in proto.graph.input)
             raise UsageError(
                 f"--input-value {name}: the model has no input or loop of that name{did_you_mean(name, inputs)}"
             )
 
 
-def _inside(proto: ModelProto, name: str) -> bool:
-    """Whether an operator in a subgraph or function has this name."""
+def _has_loop(proto: ModelProto, name: str) -> bool:
+    """Whether a Loop, anywhere, has this name or, nameless, this first output."""
     from onnx import GraphProto, NodeProto
 
     stack: list[NodeProto] = [*proto.graph.node, *(node for f in proto.functions for node in f.node)]
     while stack:
         node = stack.pop()
-        if node.name == name:
+        if node.op_type == "Loop" and name == (node.name or next(filter(None, node.output), "")):
             return True
         for attribute in node.attribute:
             graphs: list[GraphProto] = [attribute.g] if attribute.HasField("g") else []

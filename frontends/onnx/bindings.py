@@ -47,18 +47,27 @@ class Bound:
 
 
 def declared_inputs(infos: Iterable[ValueInfoProto], stored: frozenset[str]) -> list[DeclaredInput]:
-    """Graph inputs that a user feeds: those that are not initializers (IR 3 lists both)."""
-    return [_declared(info) for info in infos if info.name not in stored]
+    """Tensors that a user feeds: graph inputs that are not initializers (IR 3 lists both)."""
+    fed = [(info, _inner_type(info.type)) for info in infos if info.name not in stored]
+    return [_declared(info, proto) for info, proto in fed if proto.WhichOneof("value") not in _SIZELESS]
 
 
-def _declared(info: ValueInfoProto) -> DeclaredInput:
-    proto = info.type
-    if proto.HasField("optional_type"):
+def sizeless_inputs(infos: Iterable[ValueInfoProto], stored: frozenset[str]) -> dict[str, str]:
+    """Inputs whose sizes no file states, and what they are: sequences and maps."""
+    kinds = {info.name: _inner_type(info.type).WhichOneof("value") for info in infos if info.name not in stored}
+    return {name: kind.removesuffix("_type") for name, kind in kinds.items() if kind in _SIZELESS}
+
+
+_SIZELESS = frozenset({"sequence_type", "map_type"})
+
+
+def _inner_type(proto: TypeProto) -> TypeProto:
+    while proto.HasField("optional_type"):
         proto = proto.optional_type.elem_type
-    if not proto.HasField("tensor_type"):
-        raise ModelFileError(
-            f"input {info.name!r} is no tensor; sequences and maps as graph inputs are not supported"
-        )
+    return proto
+
+
+def _declared(info: ValueInfoProto, proto: TypeProto) -> DeclaredInput:
     dtype = DTYPE_NAMES.get(proto.tensor_type.elem_type)
     if dtype is None:
         raise ModelFileError(f"input {info.name!r} has no element type")
@@ -115,16 +124,17 @@ class _Binder:
     notes: list[str] = field(default_factory=list)
 
     def bound(self) -> Bound:
+        self._check_given()
         self._check_names()
         self.dims.update(self.options.dims)
         self._check_dims()
         self._dims_from_shapes()
         batch, source = self._batch()
         for declared in self.inputs:  # a named batch may stand at other places too (recurrent states)
-            if declared.dims and isinstance(declared.dims[0], str) and _opens_with_batch(declared):
-                if declared.dims[0] not in self.dims:
-                    self.dims[declared.dims[0]] = batch if batch is not None else ASSUMED_BATCH
-                    self.batch_used = True
+            first = declared.dims[0] if declared.dims else None
+            if isinstance(first, str) and _opens_with_batch(declared) and first not in self.dims:
+                self.dims[first] = batch if batch is not None else ASSUMED_BATCH
+                self.batch_used = True
         missing: list[str] = []
         specs: dict[str, TensorSpec] = {}
         for declared in self.inputs:
@@ -142,6 +152,15 @@ class _Binder:
                     f"--dim {given}: the model has no size of that name{did_you_mean(given, names)}"
                     f" (open sizes: {', '.join(sorted(names)) or 'none'})"
                 )
+
+    def _check_given(self) -> None:
+        given: dict[str, tuple[int, ...]] = {"--batch": (1 if self.options.batch is None else self.options.batch,)}
+        given |= {f"--dim {name}": (size,) for name, size in self.options.dims.items()}
+        given |= {f"--input-shape {name}": shape for name, shape in self.options.input_shapes.items()}
+        for option, sizes in given.items():
+            least = 1 if option == "--batch" else 0
+            if any(size < least for size in sizes):
+                raise UsageError(f"{option} {','.join(map(str, sizes))}: a size must be {least} or more")
 
     def _check_names(self) -> None:
         known = {i.name for i in self.inputs}
@@ -178,8 +197,9 @@ class _Binder:
     def _batch(self) -> tuple[int | None, BatchSource]:
         if self.options.batch is not None:
             return self.options.batch, BatchSource.OPTION
+        inner = {size.name for size in open_sizes(self.inputs) if not size.batch}
         for name in self.options.dims:
-            if _BATCH_NAME.fullmatch(name):
+            if _BATCH_NAME.fullmatch(name) and name not in inner:
                 return self.options.dims[name], BatchSource.OPTION
         for declared in self.inputs:
             given = self.options.input_shapes.get(declared.name)
@@ -222,7 +242,12 @@ class _Binder:
         leading = [
             (i, specs[i.name].shape[0]) for i in self.inputs if specs[i.name].shape and i.dims is not None and i.dims
         ]
-        opened = [size for declared, size in leading if not isinstance(declared.dims[0], int)]  # type: ignore[index]
+        opened = [size for declared, size in leading if _opens_with_batch(declared)]
+        if not opened:  # a batch that stands elsewhere (time first), else whatever open size leads
+            inner = {size.name for size in open_sizes(self.inputs)}
+            opened = [size for name, size in self.dims.items() if name in inner and _BATCH_NAME.fullmatch(name)]
+            opened += [size for declared, size in leading if not isinstance(declared.dims[0], int)]  # type: ignore[index]
+            source = BatchSource.OPTION if opened else source
         if opened:
             if batch is None and self.batch_used:
                 source = BatchSource.ASSUMED

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import NodeProto, numpy_helper
+from onnx import NodeProto, TensorProto, numpy_helper
 
+from graphcost.errors import ModelFileError
 from graphcost.frontends.onnx.evaluate import EVALUABLE, canonical, evaluate
 from graphcost.frontends.onnx.scope import Scope
 from graphcost.frontends.onnx.values import SMALL_NUMEL, Leaf, Value
@@ -74,7 +75,7 @@ def _contents(
 def _size_of(node: NodeProto, value: Value, spec: TensorSpec, result: Value) -> Value:
     """Shape and Size: known as soon as the input's shape is, whatever its content."""
     if node.op_type == "Size":
-        content = np.array(spec.numel, np.int64)
+        content = np.array(min(spec.numel, np.iinfo(np.int64).max), np.int64)
     else:
         bounds = {a.name: a.i for a in node.attribute}
         content = np.array(spec.shape, np.int64)[slice(bounds.get("start", 0), bounds.get("end"))]
@@ -84,5 +85,16 @@ def _size_of(node: NodeProto, value: Value, spec: TensorSpec, result: Value) -> 
 
 def _filled(node: NodeProto, result: Value) -> Content:
     """ConstantOfShape without the reference implementation: light models hold hundreds."""
-    fill = next((numpy_helper.to_array(a.t) for a in node.attribute if a.name == "value"), np.zeros(1, np.float32))
-    return None if result.spec is None else np.full(result.spec.shape, fill.reshape(-1)[0], fill.dtype)
+    if result.spec is None or max(result.spec.shape, default=0) > SMALL_NUMEL:
+        return None
+    fill = np.zeros(1, np.float32)
+    for attribute in node.attribute:
+        if attribute.name == "value":
+            if attribute.t.data_location == TensorProto.EXTERNAL:  # no other file is opened for one number
+                return None
+            try:
+                fill = numpy_helper.to_array(attribute.t).reshape(-1)[:1]
+            except (ValueError, TypeError) as error:
+                label = node.name or node.output[0]
+                raise ModelFileError(f"{label} (ConstantOfShape): its value is no tensor ({error})") from error
+    return np.full(result.spec.shape, fill[0], fill.dtype) if fill.size else None

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import GraphProto, NodeProto, helper
 
-from graphcost.errors import GraphcostError, MissingSizeError, ModelFileError
+from graphcost.errors import GraphcostError, MissingSizeError, ModelFileError, UsageError
+from graphcost.frontends.onnx.scope import definition
 from graphcost.frontends.onnx.values import Value
-from graphcost.ir import TensorSpec
+from graphcost.ir import OpNode, TensorSpec
 
 if TYPE_CHECKING:
     from graphcost.frontends.onnx.interpreter import Interpreter
@@ -37,7 +38,7 @@ def run_if(walk: Interpreter, node: NodeProto, inputs: list[Value | None], scope
         taken = "then_branch" if bool(condition.data.reshape(-1)[0]) else "else_branch"
         other = branches["else_branch" if taken == "then_branch" else "then_branch"]
         label = "else" if taken == "then_branch" else "then"
-        walk.keep_params_of(other, scope, f"{scope.owner}/{_name(node)}.{label}")
+        walk.keep_params_of(other, scope, f"{scope.owner}/{definition(node)}.{label}")
         return walk.subgraph(branches[taken], [], scope, node, taken.removesuffix("_branch"))
     tried: dict[str, tuple[list[Value], int]] = {}
     collected = {}
@@ -73,33 +74,57 @@ def run_loop(walk: Interpreter, node: NodeProto, inputs: list[Value | None], sco
     carried = [value for value in inputs[2:] if value is not None]
     if condition is not None and condition.data is not None and not bool(condition.data.reshape(-1)[0]):
         trips = 0
-    if trips is not None:
-        with walk.collecting() as nodes:
+    if trips is None:
+        return _unrolled(walk, node, body, carried, scope, trips)
+    outputs: list[Value] | None = None
+    obstacle: MissingSizeError | None = None
+    with walk.collecting() as nodes:
+        try:
             outputs = _one_pass(walk, node, body, carried, scope, trips)
-        if outputs is not None:
-            walk.emit_all(nodes)
-            if not exact or not _always(outputs[0]):
-                walk.note(f"Loop {_name(node)!r}: counted for all {trips} trips; its condition may end it earlier")
-            return _loop_results(outputs[1:], len(carried), trips, inputs[2:])
-    return _unrolled(walk, node, body, carried, scope, trips)
+        except MissingSizeError as error:  # a size inside depends on the trip
+            obstacle = error
+    if trips and (outputs is None or (_open_shapes(nodes) and trips <= UNROLL_TRIPS)):
+        if obstacle is not None and trips > UNROLL_TRIPS:
+            raise obstacle
+        with walk.collecting() as unrolled:
+            results = _unrolled(walk, node, body, carried, scope, trips)
+        if outputs is None or _open_shapes(unrolled) < trips * _open_shapes(nodes):
+            walk.emit_all(unrolled)
+            return results
+    if outputs is None:
+        raise obstacle or _changing(node, trips)
+    walk.emit_all(nodes)
+    if not exact and not _always(outputs[0]):
+        walk.note(f"Loop {_name(node)!r}: counted for all {trips} trips; its condition may end it earlier")
+    return _loop_results(outputs[1:], len(carried), trips, inputs[2:])
+
+
+def _open_shapes(nodes: list[OpNode]) -> int:
+    """How many results in ``nodes`` have no shape."""
+    return sum(
+        spec is None and bool(name)
+        for node in nodes
+        for name, spec in zip(node.output_names, node.outputs, strict=True)
+    )
 
 
 def _trip_count(walk: Interpreter, node: NodeProto, inputs: list[Value | None]) -> tuple[int | None, bool]:
-    """(trips, whether given exactly); None for a loop that only its condition ends."""
-    given = walk.value_option(node.name)
+    """(trips, whether the user gave them); None for a loop that only its condition ends."""
+    given = walk.value_option(_name(node))
     if given is not None:
+        if not 0 <= given[0] < _ENDLESS:
+            raise UsageError(f"--input-value {_name(node)}: a Loop cannot take {given[0]} trips")
         return int(given[0]), True
     limit = inputs[0] if inputs else None
     if limit is None:
-        return None, True
+        return None, False
     if limit.data is None:
         source = walk.input_behind(limit)
         raise MissingSizeError(
-            f"Loop {_name(node)!r}: its trip count is not known; give --input-value "
-            f"{source or node.name or limit.name}=N"
+            f"Loop {_name(node)!r}: its trip count is not known; give --input-value {source or _name(node)}=N"
         )
     count = max(0, int(limit.data.reshape(-1)[0]))
-    return (None, True) if count >= _ENDLESS else (count, True)
+    return (None, False) if count >= _ENDLESS else (count, False)
 
 
 def _one_pass(
@@ -109,8 +134,9 @@ def _one_pass(
     formals = [_iteration(None), _unknown_condition(), *(_forget(value) for value in carried)]
     inner_repeat = max(trips, 1) if trips else 0
     outputs = walk.subgraph(body, formals, scope, node, "body", repeat=inner_repeat)
+    _check_results(node, outputs, 1 + len(carried))
     for before, after in zip(carried, outputs[1:], strict=False):
-        if before.spec != after.spec:
+        if before.spec != after.spec or len(before.items or ()) != len(after.items or ()):
             return None
     return outputs
 
@@ -122,14 +148,11 @@ def _unrolled(
     count = 0
     limit = UNROLL_TRIPS if trips is None else trips
     if limit > UNROLL_TRIPS:
-        raise MissingSizeError(
-            f"Loop {_name(node)!r}: shapes change over {limit} trips, more than the {UNROLL_TRIPS} "
-            "walked one by one; "
-            f"give fewer with --input-value {node.name or 'NODE'}=N"
-        )
+        raise _changing(node, limit)
     while count < limit:
         formals = [_iteration(count), _true(), *carried]
         outputs = walk.subgraph(body, formals, scope, node, f"body.{count}")
+        _check_results(node, outputs, 1 + len(carried))
         count += 1
         carried = outputs[1 : 1 + len(carried)]
         scans.append(outputs[1 + len(carried) :])
@@ -137,22 +160,35 @@ def _unrolled(
         if keep_on is None and trips is None:
             raise MissingSizeError(
                 f"Loop {_name(node)!r}: it ends by a condition on computed data, so its trip count is not known; "
-                f"give --input-value {node.name or 'NODE'}=N"
+                f"give --input-value {_name(node)}=N"
             )
         if keep_on is not None and not bool(keep_on.reshape(-1)[0]):
             break
     else:
         if trips is None:
             raise MissingSizeError(
-                f"Loop {_name(node)!r}: more than {UNROLL_TRIPS} trips; give --input-value {node.name or 'NODE'}=N"
+                f"Loop {_name(node)!r}: more than {UNROLL_TRIPS} trips; give --input-value {_name(node)}=N"
             )
-    stacked = [_stack(column, count) for column in zip(*scans, strict=True)] if scans else []
+    stacked = [_stack_all(column) for column in zip(*scans, strict=True)] if scans else []
     return [*carried, *stacked]
 
 
+def _changing(node: NodeProto, trips: int) -> MissingSizeError:
+    return MissingSizeError(
+        f"Loop {_name(node)!r}: shapes change over {trips} trips, more than the {UNROLL_TRIPS} walked one by one; "
+        f"give fewer with --input-value {_name(node)}=N"
+    )
+
+
 def run_scan(walk: Interpreter, node: NodeProto, inputs: list[Value | None], scope: Scope) -> list[Value]:
-    """Outputs of a Scan (opset 9 and newer): final states, then stacked slices."""
+    """Outputs of a Scan: final states, then stacked slices.
+
+    Source: ONNX Scan-9 and newer; Scan-8 has a batch axis in front of everything, and
+    sequence lengths at input 0.
+    """
     body = _body(node)
+    if scope.opsets.get("", 1) < 9:
+        return _scan_8(walk, node, inputs, body, scope)
     attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute if a.name != "body"}
     scanned = int(attributes.get("num_scan_inputs", 0))
     present = [value for value in inputs if value is not None]
@@ -171,11 +207,30 @@ def run_scan(walk: Interpreter, node: NodeProto, inputs: list[Value | None], sco
         raise ModelFileError(f"{_name(node)} (Scan): num_scan_inputs is {scanned}; at least one is needed")
     formals = [*(_forget(value) for value in states), *slices]
     outputs = walk.subgraph(body, formals, scope, node, "body", repeat=trips)
+    _check_results(node, outputs, len(states))
     out_axes = attributes.get("scan_output_axes") or [0] * (len(outputs) - len(states))
-    stacked = [
-        _stack([value] * trips, trips, axis) for value, axis in zip(outputs[len(states) :], out_axes, strict=False)
-    ]
+    stacked = [_stack(value, trips, axis) for value, axis in zip(outputs[len(states) :], out_axes, strict=False)]
     return [*(_forget(value) for value in outputs[: len(states)]), *stacked]
+
+
+def _scan_8(
+    walk: Interpreter, node: NodeProto, inputs: list[Value | None], body: GraphProto, scope: Scope
+) -> list[Value]:
+    scanned = next((a.i for a in node.attribute if a.name == "num_scan_inputs"), 0)
+    values = [value for value in inputs[1:] if value is not None]
+    specs = [value.spec for value in values if value.spec is not None and value.spec.shape]
+    if not 0 < scanned <= len(values) or len(specs) < len(values) or len(specs[-1].shape) < 2:
+        raise ModelFileError(f"{_name(node)} (Scan): needs states [batch, ...] and scanned inputs [batch, T, ...]")
+    batch, trips = specs[-1].shape[:2]
+    states = len(values) - scanned
+    formals = [
+        Value(value.name, TensorSpec(spec.shape[1 if at < states else 2 :], spec.dtype), spec.dtype)
+        for at, (value, spec) in enumerate(zip(values, specs, strict=True))
+    ]
+    outputs = walk.subgraph(body, formals, scope, node, "body", repeat=batch * trips)
+    _check_results(node, outputs, states)
+    finals = [_stack(_forget(value), batch) for value in outputs[:states]]
+    return [*finals, *(_stack(_stack(value, trips), batch) for value in outputs[states:])]
 
 
 def _loop_results(outputs: list[Value], carried: int, trips: int, initial: list[Value | None]) -> list[Value]:
@@ -183,12 +238,20 @@ def _loop_results(outputs: list[Value], carried: int, trips: int, initial: list[
         finals = [value for value in initial if value is not None]
     else:
         finals = [_forget(value) for value in outputs[:carried]]
-    return [*finals, *(_stack([value] * max(trips, 1), trips) for value in outputs[carried:])]
+    return [*finals, *(_stack(value, trips) for value in outputs[carried:])]
 
 
-def _stack(column: list[Value] | tuple[Value, ...], trips: int, axis: int = 0) -> Value:
+def _stack_all(column: tuple[Value, ...]) -> Value:
+    """Slices of all trips on a new leading axis; they must have one shape."""
     first = column[0]
-    if first.spec is None or any(value.spec != first.spec for value in column):
+    if any(value.spec != first.spec for value in column):
+        return Value(first.name, None, first.dtype)
+    return _stack(first, len(column))
+
+
+def _stack(first: Value, trips: int, axis: int = 0) -> Value:
+    """``trips`` slices shaped like ``first`` on a new ``axis``."""
+    if first.spec is None:
         return Value(first.name, None, first.dtype)
     rank = len(first.spec.shape) + 1
     at = axis % rank
@@ -198,7 +261,8 @@ def _stack(column: list[Value] | tuple[Value, ...], trips: int, axis: int = 0) -
 
 def _forget(value: Value) -> Value:
     """``value`` with its shape but not its content: it changes from trip to trip."""
-    return replace(value, data=None, constant=False, stored=False, leaves=())
+    items = None if value.items is None else tuple(_forget(item) for item in value.items)
+    return replace(value, data=None, constant=False, stored=False, leaves=(), items=items)
 
 
 def _iteration(count: int | None) -> Value:
@@ -216,6 +280,11 @@ def _unknown_condition() -> Value:
 
 def _always(condition: Value) -> bool:
     return condition.data is not None and bool(condition.data.reshape(-1)[0])
+
+
+def _check_results(node: NodeProto, outputs: list[Value], needed: int) -> None:
+    if len(outputs) < needed:
+        raise ModelFileError(f"{_name(node)} ({node.op_type}): its body gives {len(outputs)} results, not {needed}")
 
 
 def _body(node: NodeProto) -> GraphProto:

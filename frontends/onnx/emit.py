@@ -55,11 +55,15 @@ def _params(
     for index, value in enumerate(inputs):
         if value is None or not value.leaves:
             continue
-        if op_type in ("MatMulNBits", "MatMulBnb4") and index == 1 and "K" in attrs and "N" in attrs:
+        if op_type in ("MatMulNBits", "MatMulBnb4") and index == 1 and _has_ints(attrs, "K", "N"):
             found += [(1, nbits_param(leaf, attrs["K"], attrs["N"])) for leaf in value.leaves]
         else:
             found += [(index, param) for param in slot_params(op_type, domain, index, value)]
     return tuple(found)
+
+
+def _has_ints(attrs: dict[str, Any], *names: str) -> bool:
+    return all(isinstance(attrs.get(name), int) for name in names)
 
 
 def _values(op_type: str, inputs: list[Value | None]) -> dict[int, tuple[int | float, ...]]:

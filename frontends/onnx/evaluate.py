@@ -24,7 +24,7 @@ EVALUABLE = frozenset(
         "Floor", "Gather", "GatherElements", "GatherND", "Greater", "GreaterOrEqual", "Identity",
         "Less", "LessOrEqual", "Log", "Max", "Min", "Mod", "Mul", "Neg", "NonZero", "Not", "OneHot",
         "Or", "Pow", "Range", "Reciprocal", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
-        "ReduceSum", "Reshape", "Round", "ScatterElements", "ScatterND", "Shape", "Sign", "Sin",
+        "ReduceSum", "Relu", "Reshape", "Round", "ScatterElements", "ScatterND", "Shape", "Sign", "Sin",
         "Size", "Slice", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tile", "TopK", "Transpose",
         "Trilu", "Unsqueeze", "Where", "Xor",
     }

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from graphcost.errors import ModelFileError
@@ -19,12 +18,20 @@ from graphcost.frontends.onnx.content import with_content
 from graphcost.frontends.onnx.declared import bound_spec, declared, with_declared
 from graphcost.frontends.onnx.emit import make_node, normal_domain
 from graphcost.frontends.onnx.order import live_in_order
-from graphcost.frontends.onnx.scope import Scope
+from graphcost.frontends.onnx.rebatch import adapted
+from graphcost.frontends.onnx.scope import Scope, definition
 from graphcost.frontends.onnx.shapes import Inferred, ShapeInference
-from graphcost.frontends.onnx.tensors import ExternalFiles, constant_value, sparse_value, tensor_value
+from graphcost.frontends.onnx.tensors import (
+    ExternalFiles,
+    constant_value,
+    empty_content,
+    given_content,
+    sparse_value,
+    tensor_value,
+)
 from graphcost.frontends.onnx.untaken import stored_params
 from graphcost.frontends.onnx.upper import upper_bound
-from graphcost.frontends.onnx.values import Value
+from graphcost.frontends.onnx.values import ABSENT, Value
 from graphcost.ir import OpNode, Param, TensorSpec
 
 CostOf = Callable[[Sequence[OpNode]], tuple[int, int]]
@@ -33,10 +40,21 @@ CostOf = Callable[[Sequence[OpNode]], tuple[int, int]]
 MAX_DEPTH = 64
 """Nesting of calls and subgraphs; deeper is recursion or an attack."""
 
-MAX_OPS = 2_000_000
-"""Operators after opening all calls; a file that expands further is refused."""
+EXPANDED_OPS = 500_000
+"""Operators that opened calls and loops may add to the file's own; beyond lies an attack."""
 
 _CONTROL = {"If": control.run_if, "Loop": control.run_loop, "Scan": control.run_scan}
+
+# How many of its first two inputs an operator needs that is opened here, and not checked by a library.
+_NEEDED = {
+    "If": 1, "SequenceAt": 2, "SequenceInsert": 2, "SequenceErase": 1, "SequenceLength": 1, "SplitToSequence": 1,
+    "ConcatFromSequence": 1, "SequenceMap": 1, "SequenceConstruct": 1, "Identity": 1, "OptionalGetElement": 1,
+}  # fmt: skip
+
+
+def op_limit(model: ModelProto) -> int:
+    """Operators that a walk of ``model`` may take."""
+    return EXPANDED_OPS + 4 * len(model.graph.node)
 
 
 class Interpreter:
@@ -65,6 +83,7 @@ class Interpreter:
         self._functions = {(normal_domain(f.domain), f.name, f.overload): f for f in model.functions}
         self._paths: dict[str, int] = {}
         self._steps = 0
+        self._limit = op_limit(model)
         self._inputs: tuple[str, ...] = ()
 
     def run(self, inputs: Mapping[str, TensorSpec]) -> list[Value]:
@@ -75,6 +94,10 @@ class Interpreter:
         self._inputs = tuple(inputs)
         for name, spec in inputs.items():
             scope.values[name] = self._input(name, spec)
+        stored = {tensor.name for tensor in graph.initializer} | {s.values.name for s in graph.sparse_initializer}
+        for info in graph.input:
+            if info.name not in stored and info.name not in inputs:  # a sequence or map: nothing is known of it
+                scope.values[info.name] = Value(info.name)
         return self._walk(graph, scope)
 
     # -- what control flow uses
@@ -85,7 +108,7 @@ class Interpreter:
         """Walk a subgraph of ``node`` with ``formals`` as its inputs."""
         name = self._unique(f"{scope.path}{_label(node)}.{label}")
         inner = Scope(
-            f"{name}/", f"{scope.owner}/{_label(node)}.{label.split('.')[0]}", scope.opsets, scope,
+            f"{name}/", f"{scope.owner}/{definition(node)}.{label.split('.')[0]}", scope.opsets, scope,
             scope.repeat * repeat, scope.depth + 1, scope.attributes, declared(graph),
         )  # fmt: skip
         if len(formals) < len(graph.input):
@@ -149,25 +172,28 @@ class Interpreter:
         return [scope.find(name, f"output of {graph.name or 'the graph'}") for name in outputs]
 
     def _walk_nodes(self, nodes: Sequence[NodeProto], outputs: Sequence[str], scope: Scope, where: str) -> None:
-        live, dead, reordered = live_in_order(nodes, outputs, where)
+        live, dead, reordered = live_in_order(nodes, outputs, where, frozenset(scope.values))
         if dead and scope.depth == 0:
             self.note(f"{dead} operators reach no output and are not counted")
         if reordered:
             self.note(f"operators of {where!r} are not in execution order; they were sorted")
         for node in live:
             self._steps += 1
-            if self._steps > MAX_OPS:
-                raise ModelFileError(f"the graph expands to more than {MAX_OPS} operators; it is refused")
+            if self._steps > self._limit:
+                raise ModelFileError(f"the graph expands to more than {self._limit} operators; it is refused")
             self._step(scope.resolve(node), scope)
 
     def _step(self, node: NodeProto, scope: Scope) -> None:
         domain = normal_domain(node.domain)
         reader = node.name or node.op_type
-        inputs = [scope.find(name, reader) if name else None for name in node.input]
+        found = [scope.find(name, reader) if name else None for name in node.input]
+        inputs = [None if value is ABSENT else value for value in found]
         function = self._functions.get((domain, node.op_type, node.overload))
         results: Sequence[Value]
         if function is not None:
             results = self._call(function, node, inputs, scope)
+        elif domain == "" and sum(v is not None for v in inputs[:2]) < _NEEDED.get(node.op_type, 0):
+            raise ModelFileError(f"{_label(node)} ({node.op_type}): an input that the operator needs is missing")
         elif domain == "" and node.op_type in _CONTROL:
             results = _CONTROL[node.op_type](self, node, inputs, scope)
         elif domain == "" and node.op_type == "Constant":
@@ -225,19 +251,10 @@ class Interpreter:
         return None, dtype
 
     def _adapted(self, node: NodeProto, inputs: list[Value | None]) -> list[Value | None]:
-        """Under a changed batch, a Reshape target baked for the old batch follows it."""
-        if self._rebatched is None or node.op_type != "Reshape" or len(inputs) < 2:
-            return inputs
-        old, new = self._rebatched
-        data, target = inputs[0], inputs[1]
-        if data is None or target is None or target.data is None or data.spec is None or not data.spec.shape:
-            return inputs
-        sizes = target.data.reshape(-1)
-        if not target.stored or not sizes.size or sizes[0] != old or data.spec.shape[0] != new:
-            return inputs
-        changed = sizes.copy()
-        changed[0] = new
-        return [data, replace(target, data=changed), *inputs[2:]]
+        """Inputs as the operator's definition has them."""
+        if node.op_type == "Range":  # exporters and onnx's own functions also give it one-element vectors
+            return [_as_scalar(value) for value in inputs]
+        return inputs if self._rebatched is None else adapted(node, inputs, *self._rebatched)
 
     # -- functions and inputs
 
@@ -247,34 +264,38 @@ class Interpreter:
         label = node.name or function.name
         path = self._unique(scope.path + label)
         attributes = {a.name: a for a in function.attribute_proto} | {a.name: a for a in node.attribute}
+        owner = ".".join(part for part in (function.domain, function.name, function.overload) if part)
         opsets = dict(scope.opsets) | {normal_domain(o.domain): o.version for o in function.opset_import}
         inner = Scope(
-            f"{path}/", f"{function.domain}.{function.name}", opsets, None, scope.repeat, scope.depth + 1, attributes,
+            f"{path}/", owner, opsets, None, scope.repeat, scope.depth + 1, attributes,
             {info.name: info.type for info in function.value_info},
         )  # fmt: skip
         if inner.depth > MAX_DEPTH:
             raise ModelFileError(
                 f"{path}: calls nest deeper than {MAX_DEPTH}; does function {function.name!r} call itself?"
             )
-        absent = Value("")
         for index, name in enumerate(function.input):
             value = inputs[index] if index < len(inputs) else None
-            inner.values[name] = value if value is not None else absent
+            inner.values[name] = value if value is not None else ABSENT
         self._walk_nodes(function.node, list(function.output), inner, f"function {function.name}")
         return [inner.find(name, f"output of function {function.name}") for name in function.output]
 
     def _input(self, name: str, spec: TensorSpec) -> Value:
         given = self._input_values.get(name)
-        data = None
-        if given is not None:
-            data = np.array(given, dtype="float32" if spec.dtype == "bfloat16" else spec.dtype)
-            data = data.reshape(spec.shape) if data.size == spec.numel else np.broadcast_to(data, spec.shape)
+        data = empty_content(spec) if given is None else given_content(name, spec, given)
         return Value(name, spec, spec.dtype, data)
 
     def _unique(self, path: str) -> str:
         count = self._paths.get(path, 0)
         self._paths[path] = count + 1
         return path if count == 0 else f"{path}#{count + 1}"
+
+
+def _as_scalar(value: Value | None) -> Value | None:
+    if value is None or value.spec is None or value.spec.shape != (1,):
+        return value
+    data = None if value.data is None else value.data.reshape(())
+    return replace(value, spec=TensorSpec((), value.spec.dtype), data=data)
 
 
 def _label(node: NodeProto) -> str:

@@ -30,17 +30,18 @@ def _captured(graph: GraphProto) -> Iterator[str]:
 
 
 def live_in_order(
-    nodes: Sequence[NodeProto], outputs: Iterable[str], where: str
+    nodes: Sequence[NodeProto], outputs: Iterable[str], where: str, given: frozenset[str] = frozenset()
 ) -> tuple[list[NodeProto], int, bool]:
     """(nodes that reach an output, in a valid order; how many do not; whether they were reordered).
 
-    File order is kept where it is valid, else ties go by file position. Raises
-    ``ModelFileError`` for a value made twice and for cycles.
+    File order is kept where it is valid, else ties go by file position. ``given`` are the
+    names of inputs and stored tensors. Raises ``ModelFileError`` for a value made twice
+    and for cycles.
     """
     maker: dict[str, int] = {}
     for index, node in enumerate(nodes):
         for name in node.output:
-            if name and maker.setdefault(name, index) != index:
+            if name and (name in given or maker.setdefault(name, index) != index):
                 raise ModelFileError(f"{where}: value {name!r} is produced twice; names must be unique")
     reads = [[maker[name] for name in reads_of(node) if name in maker] for node in nodes]
     live = _reaching(reads, [maker[name] for name in outputs if name in maker])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import onnx
@@ -65,4 +66,45 @@ def parse_model(content: bytes, source: str) -> onnx.ModelProto:
         raise ModelFileError(f"{source}: holds no ONNX graph; truncated, or not an ONNX model")
     if not model.graph.output:
         raise ModelFileError(f"{source}: the graph has no outputs; truncated, or not an ONNX model")
+    check_names(model, source)
     return model
+
+
+def check_names(model: onnx.ModelProto, source: str) -> None:
+    """Raise ``ModelFileError`` unless every name is text: protobuf hands damaged ones over as bytes."""
+    try:
+        for function in model.functions:
+            "".join((function.name, function.domain, function.overload, *function.input, *function.output))
+            _check_nodes(function.node)
+        _check_graph(model.graph)
+        "".join(opset.domain for opset in model.opset_import)
+    except TypeError as error:
+        raise ModelFileError(f"{source}: a name in it is not UTF-8 text; damaged, or not an ONNX model") from error
+
+
+def _check_graph(graph: onnx.GraphProto) -> None:
+    """Raise ``TypeError`` where a name is not text. Joining is the cheapest look at many strings."""
+    "".join((graph.name, *(sparse.values.name for sparse in graph.sparse_initializer)))
+    for tensor in graph.initializer:
+        _check_tensor(tensor)
+    for info in (*graph.input, *graph.output, *graph.value_info):
+        "".join((info.name, *(dim.dim_param for dim in info.type.tensor_type.shape.dim)))
+    _check_nodes(graph.node)
+
+
+def _check_nodes(nodes: Sequence[onnx.NodeProto]) -> None:
+    for node in nodes:
+        "".join((node.name, node.op_type, node.domain, node.overload, *node.input, *node.output))
+        "".join(text for entry in node.metadata_props for text in (entry.key, entry.value))
+        for attribute in node.attribute:
+            "".join((attribute.name, attribute.ref_attr_name))
+            if attribute.HasField("t"):
+                _check_tensor(attribute.t)
+            if attribute.HasField("g"):
+                _check_graph(attribute.g)
+            for graph in attribute.graphs:
+                _check_graph(graph)
+
+
+def _check_tensor(tensor: onnx.TensorProto) -> None:
+    "".join((tensor.name, *(text for entry in tensor.external_data for text in (entry.key, entry.value))))

@@ -11,6 +11,11 @@ from graphcost.errors import ModelFileError
 from graphcost.frontends.onnx.values import Value
 
 
+def definition(node: NodeProto) -> str:
+    """What tells ``node`` from others of its graph: its first output, for names may repeat or be empty."""
+    return next((name for name in node.output if name), node.name or node.op_type)
+
+
 @dataclass(slots=True)
 class Scope:
     """One graph being walked.

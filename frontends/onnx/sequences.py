@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from onnx import NodeProto
+from onnx import GraphProto, NodeProto
 
+from graphcost.errors import ModelFileError, ShapeError
 from graphcost.frontends.onnx.values import Value
 from graphcost.ir import TensorSpec
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from graphcost.frontends.onnx.scope import Scope
 
 Handler = Callable[["Interpreter", NodeProto, list[Value | None], "Scope"], list[Value]]
+
+
+MAX_ITEMS = 4096
+"""Elements of a sequence that are followed one by one; a longer one is a sequence of unknown elements."""
 
 
 def _items(value: Value | None) -> tuple[Value, ...] | None:
@@ -76,20 +81,31 @@ def _length(walk: Interpreter, node: NodeProto, inputs: list[Value | None], scop
     return [Value(scope.path + node.output[0], TensorSpec((), "int64"), "int64", data, constant=data is not None)]
 
 
+def _axis(node: NodeProto, axis: int, rank: int) -> int:
+    """``axis`` counted from the front; raises ``ShapeError`` where there is no such axis."""
+    if not -rank <= axis < rank:
+        raise ShapeError(f"{node.name or node.output[0]} ({node.op_type}): axis {axis} of tensors with {rank} axes")
+    return axis % rank
+
+
 def _split(walk: Interpreter, node: NodeProto, inputs: list[Value | None], scope: Scope) -> list[Value]:
     attributes = {a.name: a.i for a in node.attribute}
     value, parts = inputs[0], inputs[1] if len(inputs) > 1 else None
     if value is None or value.spec is None:
         return _made(node, scope, None)
     shape = value.spec.shape
-    axis = attributes.get("axis", 0) % max(len(shape), 1)
+    axis = _axis(node, attributes.get("axis", 0), len(shape))
     size = shape[axis]
     if parts is None:
+        if size > MAX_ITEMS:
+            return _made(node, scope, None)
         sizes = (1,) * size
     elif parts.ints is None:
         return _made(node, scope, None)
     elif parts.spec is not None and parts.spec.shape == ():
         step = max(1, parts.ints[0])
+        if size > MAX_ITEMS * step:
+            return _made(node, scope, None)
         sizes = tuple(min(step, size - start) for start in range(0, size, step))
     else:
         sizes = parts.ints
@@ -113,14 +129,44 @@ def _concat(walk: Interpreter, node: NodeProto, inputs: list[Value | None], scop
     axis = attributes.get("axis", 0)
     first = specs[0]
     if attributes.get("new_axis", 0):
-        at = axis % (len(first.shape) + 1)
+        at = _axis(node, axis, len(first.shape) + 1)
         shape = (*first.shape[:at], len(items), *first.shape[at:])
     else:
-        at = axis % len(first.shape)
+        at = _axis(node, axis, len(first.shape))
         shape = (*first.shape[:at], sum(spec.shape[at] for spec in specs), *first.shape[at + 1 :])
     result = Value(scope.path + node.output[0], TensorSpec(shape, first.dtype), first.dtype)
     walk.emit(NodeProto(op_type="Concat", name=node.name, output=node.output), list(items), [result], scope)
     return [result]
+
+
+def _map(walk: Interpreter, node: NodeProto, inputs: list[Value | None], scope: Scope) -> list[Value]:
+    """SequenceMap: its body once for each element; tensors among the inputs go to every call."""
+    items = _items(inputs[0])
+    bodies: list[GraphProto] = [a.g for a in node.attribute if a.name == "body" and a.HasField("g")]
+    if items is None or not bodies:
+        return walk.operator(node, "", inputs, scope)
+    columns = [(items if value is None or value.items is None else value.items, value) for value in inputs]
+    if any(len(column) != len(items) for column, _ in columns):
+        raise ModelFileError(f"{node.name or node.op_type} (SequenceMap): its sequences differ in length")
+    calls: list[list[Value]] = []
+    for number in range(len(items)):
+        formals = [
+            column[number] if value is not None and value.items is not None else value for column, value in columns
+        ]
+        present = [value for value in formals if value is not None]
+        calls.append(walk.subgraph(bodies[0], present, scope, node, f"body.{number}"))
+    results = []
+    for at, name in enumerate(node.output):
+        results.append(Value(scope.path + name if name else "", items=tuple(call[at] for call in calls)))
+    return results
+
+
+def _passed(walk: Interpreter, node: NodeProto, inputs: list[Value | None], scope: Scope) -> list[Value]:
+    """Identity, Optional and OptionalGetElement of a sequence: the same sequence."""
+    value = inputs[0] if inputs else None
+    if value is None or value.items is None:
+        return walk.operator(node, "", inputs, scope)
+    return [value]
 
 
 HANDLERS: Mapping[str, Handler] = {
@@ -130,6 +176,10 @@ HANDLERS: Mapping[str, Handler] = {
     "SequenceErase": _erase,
     "SequenceAt": _at,
     "SequenceLength": _length,
+    "SequenceMap": _map,
+    "Identity": _passed,
+    "Optional": _passed,
+    "OptionalGetElement": _passed,
     "SplitToSequence": _split,
     "ConcatFromSequence": _concat,
 }

@@ -13,13 +13,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto, TypeProto, defs, helper, numpy_helper, shape_inference
+from onnx import NodeProto, TypeProto, checker, defs, helper, numpy_helper, shape_inference
 
-from graphcost.errors import ShapeError
+from graphcost.errors import ModelFileError, ShapeError
+from graphcost.frontends.onnx.contrib import stand_in
 from graphcost.frontends.onnx.dtypes import DTYPE_NAMES, DTYPE_NUMBERS
+from graphcost.frontends.onnx.einsum import einsum_shape
 from graphcost.frontends.onnx.evaluate import canonical
+from graphcost.frontends.onnx.limits import check_limits
 from graphcost.frontends.onnx.values import Value
 from graphcost.ir import TensorSpec
+
+# Operators whose first version onnx does not infer, though a later one has the same outputs.
+_INFERRED_SINCE: Mapping[str, int] = {"LSTM": 7, "GRU": 7, "RNN": 7}
 
 Inferred = tuple[TensorSpec | None, str | None]
 """(spec, dtype): spec None where the shape stays open; dtype None where not even that is known."""
@@ -68,6 +74,8 @@ class ShapeInference:
         )
         found = self._known.get(key)
         if found is None:
+            if domain == "":
+                check_limits(node, inputs)
             found = self._known[key] = self._ask(node, domain, opsets, inputs, data)
         return found
 
@@ -81,8 +89,32 @@ class ShapeInference:
     ) -> tuple[Inferred, ...]:
         made = canonical(node, [v is not None for v in inputs], [bool(name) for name in node.output])
         made.domain = domain
+        if node.op_type == "Einsum" and domain == "":
+            return _einsum(node, inputs)
+        if node.op_type == "STFT" and not any(a.name == "onesided" for a in node.attribute):
+            made.attribute.append(helper.make_attribute("onesided", 1))  # the default, which onnx's inference forgets
+        like = stand_in(made, domain, inputs)
+        if like is not None:
+            other = like.node(made)
+            answers = self._ask_libraries(other, like.domain, opsets, like.inputs(inputs), data, node)
+            spec = answers[0][0]
+            if spec is None:
+                return answers
+            first = like.first(spec, inputs)
+            return ((first, first.dtype), *answers[1:])
+        return self._ask_libraries(made, domain, opsets, inputs, data, node)
+
+    def _ask_libraries(
+        self,
+        made: NodeProto,
+        domain: str,
+        opsets: Mapping[str, int],
+        inputs: Sequence[Value | None],
+        data: Mapping[int, Value | None],
+        node: NodeProto,
+    ) -> tuple[Inferred, ...]:
         answers: tuple[Inferred, ...] = ((None, None),) * len(node.output)
-        if defs.has(node.op_type, domain):
+        if defs.has(made.op_type, domain):
             answers = _ask_onnx(made, domain, opsets, inputs, data, self._ir_version, node.name)
         if any(spec is None for (spec, _), name in zip(answers, node.output, strict=True) if name):
             fallback = _ask_symbolic(made, domain, opsets, inputs)
@@ -91,6 +123,15 @@ class ShapeInference:
                 for (spec, dtype), (other_spec, other_dtype) in zip(answers, fallback, strict=True)
             )
         return answers
+
+
+def _einsum(node: NodeProto, inputs: Sequence[Value | None]) -> tuple[Inferred, ...]:
+    specs = [value.spec for value in inputs if value is not None and value.spec is not None]
+    if not specs or len(specs) < len(inputs):
+        return ((None, None),) * len(node.output)
+    equation = next((a.s.decode("utf-8", "replace") for a in node.attribute if a.name == "equation"), "")
+    shape = einsum_shape(node.name or node.output[0], equation, [spec.shape for spec in specs])
+    return ((TensorSpec(shape, specs[0].dtype), specs[0].dtype),) + ((None, None),) * (len(node.output) - 1)
 
 
 def _key_of(value: Value | None) -> Any:
@@ -116,20 +157,23 @@ def _ask_onnx(
             if proto is None:
                 return unknown
             types[f"i{index}"] = proto
-    try:
-        schema = defs.get_schema(made.op_type, opsets.get(domain, 1), domain)
-        outputs = shape_inference.infer_node_outputs(
-            schema,
-            made,
-            types,
-            input_data={
-                f"i{index}": numpy_helper.from_array(np.asarray(value.data, order="C"), f"i{index}")
-                for index, value in data.items()
-                if value is not None and value.data is not None
-            },
-            opset_imports=[helper.make_opsetid(d, v) for d, v in opsets.items()],
-            ir_version=ir_version,
+    stated = opsets.get(domain, 1)
+    contents = {
+        f"i{index}": numpy_helper.from_array(np.asarray(value.data, order="C"), f"i{index}")
+        for index, value in data.items()
+        if value is not None and value.data is not None
+    }
+    imports = [helper.make_opsetid(d, v) for d, v in opsets.items()]
+
+    def ask(version: int) -> Mapping[str, TypeProto]:
+        schema = defs.get_schema(made.op_type, version, domain)
+        answer: Mapping[str, TypeProto] = shape_inference.infer_node_outputs(
+            schema, made, types, input_data=contents, opset_imports=imports, ir_version=ir_version
         )
+        return answer
+
+    try:
+        outputs = ask(max(stated, _INFERRED_SINCE.get(made.op_type, 1)))
     except shape_inference.InferenceError as error:
         if any(value is not None and value.spec is None for value in inputs):
             return unknown
@@ -138,9 +182,27 @@ def _ask_onnx(
             f"{name or made.op_type} ({made.op_type}): the input shapes {shapes} contradict the "
             f"operator: {_reason(error)}"
         ) from error
+    except checker.ValidationError as error:  # exporters run ahead: Resize-11 without a roi is Resize-13
+        try:
+            outputs = ask(defs.onnx_opset_version())
+        except Exception:
+            raise ModelFileError(
+                f"{name or made.op_type} ({made.op_type}): no valid operator of opset {stated}: {_reason(error)}"
+            ) from error
     except (defs.SchemaError, ValueError, RuntimeError, TypeError):
         return unknown
-    return tuple(_inferred(outputs.get(name)) if name else (None, None) for name in made.output)
+    answers = tuple(_inferred(outputs.get(name)) if name else (None, None) for name in made.output)
+    if made.op_type == "Reshape":  # onnx's inference does not compare when no size is left to it
+        _check_same_numel(inputs[0], answers[0][0], name)
+    return answers
+
+
+def _check_same_numel(data: Value | None, result: TensorSpec | None, name: str) -> None:
+    if data is not None and data.spec is not None and result is not None and data.spec.numel != result.numel:
+        raise ShapeError(
+            f"{name or 'Reshape'} (Reshape): {data.spec.numel} elements of {list(data.spec.shape)} do not fill "
+            f"{list(result.shape)}"
+        )
 
 
 def _ask_symbolic(
@@ -180,7 +242,7 @@ def _ask_symbolic(
 
 def _from_ir(output: Any) -> Inferred:
     dtype = DTYPE_NAMES.get(int(output.dtype)) if output.dtype is not None else None
-    if output.shape is None or dtype is None or not all(isinstance(d, int) for d in output.shape):
+    if output.shape is None or dtype is None or not all(isinstance(d, int) and d >= 0 for d in output.shape):
         return None, dtype
     return TensorSpec(tuple(output.shape), dtype), dtype
 

@@ -10,15 +10,16 @@ import numpy as np
 import numpy.typing as npt
 from onnx import NodeProto, SparseTensorProto, TensorProto, numpy_helper
 
-from graphcost.errors import ModelFileError
+from graphcost.errors import ModelFileError, UsageError
 from graphcost.frontends.onnx.dtypes import DTYPE_NAMES
 from graphcost.frontends.onnx.values import SMALL_NUMEL, Leaf, Value
 from graphcost.ir import TensorSpec
 
-_EVALUATED = frozenset(
+EVALUATED = frozenset(
     {"float16", "float32", "float64", "bool", "int8", "int16", "int32", "int64",
      "uint8", "uint16", "uint32", "uint64"}
 )  # fmt: skip
+"""Element types that numpy computes with."""
 
 
 @dataclass(slots=True)
@@ -120,6 +121,29 @@ def known(name: str, data: npt.NDArray[np.generic], *, stored: bool, key: str | 
     return Value(name, spec, spec.dtype, small, constant=True, stored=stored, leaves=leaves)
 
 
+def empty_content(spec: TensorSpec) -> npt.NDArray[np.generic] | None:
+    """What an input without elements holds: nothing, and that is known."""
+    plain = spec.numel == 0 and spec.dtype in EVALUATED and max(spec.shape) <= SMALL_NUMEL
+    return np.zeros(spec.shape, spec.dtype) if plain else None
+
+
+def given_content(name: str, spec: TensorSpec, given: tuple[float, ...]) -> npt.NDArray[np.generic]:
+    """What the user gave for input ``name``, in its shape; one number fills any shape."""
+    if spec.dtype not in EVALUATED and spec.dtype != "bfloat16":
+        raise UsageError(f"--input-value {name}: the input is of {spec.dtype}; only plain numbers can be given")
+    try:
+        with np.errstate(all="raise"):
+            data = np.array(given).astype("float32" if spec.dtype == "bfloat16" else spec.dtype)
+    except (ValueError, TypeError, OverflowError, FloatingPointError) as error:
+        raise UsageError(f"--input-value {name}: {list(given)} are no numbers of {spec.dtype}") from error
+    if data.size not in (1, spec.numel):
+        raise UsageError(
+            f"--input-value {name}: {data.size} numbers given, shape {list(spec.shape)} takes {spec.numel}, "
+            "or one for all"
+        )
+    return data.reshape(spec.shape) if data.size == spec.numel else np.broadcast_to(data.reshape(()), spec.shape)
+
+
 def _spec(tensor: TensorProto, name: str) -> TensorSpec:
     dtype = DTYPE_NAMES.get(tensor.data_type)
     if dtype is None:
@@ -137,7 +161,12 @@ def _content(
     is_external = tensor.data_location == TensorProto.EXTERNAL
     where = external.resolve(tensor) if is_external else None
     numel = prod(spec.shape)
-    if numel > SMALL_NUMEL or spec.dtype not in _EVALUATED:
+    if not is_external and tensor.raw_data and len(tensor.raw_data) != spec.size_bytes:
+        raise ModelFileError(
+            f"tensor {name!r}: its data does not fill shape {list(spec.shape)} of {spec.dtype} "
+            f"({len(tensor.raw_data)} bytes of {spec.size_bytes})"
+        )
+    if numel > SMALL_NUMEL or spec.dtype not in EVALUATED:
         return None
     try:
         if is_external:

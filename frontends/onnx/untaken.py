@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from onnx import GraphProto
 
-from graphcost.frontends.onnx.scope import Scope
+from graphcost.frontends.onnx.scope import Scope, definition
 from graphcost.frontends.onnx.tensors import ExternalFiles, constant_value, sparse_value, tensor_value
 from graphcost.frontends.onnx.values import Value
 from graphcost.frontends.onnx.weights import folded_leaves, slot_params
@@ -38,11 +38,10 @@ def stored_params(graph: GraphProto, scope: Scope, owner: str, external: Externa
         for index, value in enumerate(inputs):
             if value is not None:
                 yield from slot_params(node.op_type, node.domain, index, value)
-        label = node.name or next((name for name in node.output if name), node.op_type)
         for attribute in node.attribute:
             if attribute.HasField("g"):
                 branch = attribute.name.removesuffix("_branch")
-                yield from stored_params(attribute.g, inner, f"{owner}/{label}.{branch}", external)
+                yield from stored_params(attribute.g, inner, f"{owner}/{definition(node)}.{branch}", external)
 
 
 def _stored(scope: Scope, name: str) -> Value | None:

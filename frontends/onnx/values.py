@@ -51,3 +51,7 @@ class Value:
     def ints(self) -> tuple[int, ...] | None:
         """Content as integers, flattened; None where it is not known."""
         return None if self.data is None else tuple(int(v) for v in self.data.reshape(-1))
+
+
+ABSENT = Value("")
+"""What a function's formal input is where the call leaves it out."""

@@ -46,6 +46,9 @@ _GENERIC = frozenset({"Add", "Sub", "Mul", "Div", "Sum", "Concat", "Einsum", "Ex
 
 # Standard operators outside the tables hold thresholds, masks or sizes, never weights.
 
+# Their inputs are sizes: the numbers of the result are new.
+_SIZES_ONLY = frozenset({"ConstantOfShape", "Range", "EyeLike"})
+
 # Constant arithmetic: the input whose numbers live on in the result.
 _PAYLOAD_FIRST = frozenset({
     "DequantizeLinear", "QuantizeLinear", "Reshape", "Slice", "Gather", "Expand", "Tile", "Pad", "Cast",
@@ -95,7 +98,7 @@ def folded_leaves(op_type: str, inputs: tuple[Value | None, ...]) -> tuple[Leaf,
     (a dequantisation written out), the integers are the weight.
     """
     present = [value for value in inputs if value is not None and value.leaves]
-    if not present:
+    if not present or op_type in _SIZES_ONLY:
         return ()
     if op_type in _PAYLOAD_FIRST:
         return inputs[0].leaves if inputs and inputs[0] is not None else ()

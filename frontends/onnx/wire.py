@@ -23,6 +23,9 @@ PAYLOAD_KEPT_BYTES = 32 * 1024
 DIRECT_PARSE_BYTES = 1 << 20
 """Files up to this size are parsed as they are: nothing to gain by skipping."""
 
+_RELEASED_BYTES = 1 << 30
+"""Looked back over when releasing; assumed: more than the kernel maps around the fields of one payload."""
+
 _DROP = "payload"
 
 # message -> field number -> message it holds, or _DROP for tensor payloads.
@@ -83,7 +86,9 @@ def _skim(data: mmap.mmap, start: int, end: int, message: str, depth: int) -> li
             if child is not None and length > PAYLOAD_KEPT_BYTES and position <= end:
                 chunks.append(data[kept_from:field_start])
                 kept_from = position
-                if child is not _DROP:
+                if child is _DROP:
+                    _release(data, position)
+                else:
                     inner = _skim(data, body, position, child, depth + 1)
                     chunks.append(data[field_start : field_start + _varint_size(tag)])
                     chunks.append(_encode_varint(sum(map(len, inner))))
@@ -100,6 +105,18 @@ def _skim(data: mmap.mmap, start: int, end: int, message: str, depth: int) -> li
             raise _WireError(f"a field at byte {field_start} runs past its end")
     chunks.append(data[kept_from:end])
     return chunks
+
+
+def _release(data: mmap.mmap, end: int) -> None:
+    """Unmap what lies before ``end``, a payload at its end.
+
+    Reading the few bytes before a payload may map megabytes around them (large folios of
+    the page cache), which would count as this process's memory: 150 MB for a model of
+    440 MB. What is needed again is mapped again.
+    """
+    if hasattr(mmap, "MADV_DONTNEED"):
+        first = max(0, end - _RELEASED_BYTES) // mmap.PAGESIZE * mmap.PAGESIZE
+        data.madvise(mmap.MADV_DONTNEED, first, end - first)
 
 
 def _varint(data: mmap.mmap, position: int, end: int) -> tuple[int, int]:

@@ -21,13 +21,19 @@ def attr_int(node: OpNode, name: str, default: int | None = None) -> int:
     value = node.attrs.get(name, default)
     if value is None:
         raise LookupError(f"{node.name} ({node.kind}): attribute {name!r} is missing")
+    if not hasattr(value, "__int__"):
+        raise shape_error(node, f"attribute {name!r} is {value!r}, but must be a number")
     return int(value)
 
 
 def attr_ints(node: OpNode, name: str) -> Shape | None:
     """A list attribute as a tuple, or None where it is absent."""
     value = node.attrs.get(name)
-    return None if value is None else tuple(int(item) for item in value)
+    if value is None:
+        return None
+    if not isinstance(value, (tuple, list)) or not all(hasattr(item, "__int__") for item in value):
+        raise shape_error(node, f"attribute {name!r} is {value!r}, but must be a list of numbers")
+    return tuple(int(item) for item in value)
 
 
 def attr_str(node: OpNode, name: str, default: str = "") -> str:

@@ -6,7 +6,7 @@ from graphcost.ir import OpCost, OpNode
 from graphcost.ops._backward import no_gradient
 from graphcost.ops._conventions import REDUCTION
 from graphcost.ops._rule import OpClass, read_bytes, rule, traffic
-from graphcost.ops._shapes import attr_str
+from graphcost.ops._shapes import attr_int, attr_str, shape_error
 
 MICROSOFT = "com.microsoft"
 
@@ -53,7 +53,9 @@ def gather_block_quantized(node: OpNode) -> OpCost:
     Source: com.microsoft.GatherBlockQuantized (ONNX Runtime contrib operators).
     """
     data, out = node.require(0), node.out
-    bits = int(node.attrs.get("bits", 4))
+    bits = attr_int(node, "bits", 4)
+    if bits not in (1, 2, 4, 8):
+        raise shape_error(node, f"attribute 'bits' is {bits}, but must be 1, 2, 4 or 8")
     packing = 8 // bits if data.dtype == "uint8" else 1
     table_numel = max(1, data.numel * packing)
     read = read_bytes(node.spec(1))
