@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphcost.frontends.options import LoadOptions
-from graphcost.graph import UnknownOp, build_graph, totals
+from graphcost.graph import UnknownOp, totals_of
 from graphcost.ir import BatchSource, Model
 from graphcost.sources import load_model
 
@@ -43,7 +43,7 @@ class Count:
 def count_model(source: Any, options: LoadOptions) -> Count:
     """Load and count; raises what ``load`` raises."""
     model: Model = load_model(source, options)
-    found = totals(build_graph(model))
+    found = totals_of(model)
     notes = list(model.notes)
     if model.batch_source is BatchSource.ASSUMED:
         notes.append(f"batch {model.batch} is assumed; --batch sets it")

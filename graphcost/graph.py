@@ -85,8 +85,9 @@ def build_graph(model: Model) -> OpGraph:
     graph = nx.MultiDiGraph()
     graph.graph["model"] = model
     producers: dict[str, str] = {}
+    known: dict[tuple[object, ...], OpCost | None] = {}
     for node_id, node in zip(stable_ids(model.nodes), model.nodes, strict=True):
-        graph.add_node(node_id, op=node, cost=step_cost(node))
+        graph.add_node(node_id, op=node, cost=_known_cost(node, known))
         for index, (name, spec) in enumerate(zip(node.input_names, node.inputs, strict=False)):
             producer = producers.get(name)
             if producer is not None:
@@ -95,6 +96,17 @@ def build_graph(model: Model) -> OpGraph:
             if name:
                 producers[name] = node_id
     return graph
+
+
+def _known_cost(node: OpNode, known: dict[tuple[object, ...], OpCost | None]) -> OpCost | None:
+    """``step_cost``, asked once for operators on the very same specs (deep networks repeat their layers)."""
+    if node.attrs or node.values:
+        return step_cost(node)
+    specs = (*node.inputs, None, *node.outputs)
+    key = (node.op_type, node.domain, node.repeat, *map(id, specs))
+    if key not in known:
+        known[key] = step_cost(node)
+    return known[key]
 
 
 def step_cost(node: OpNode) -> OpCost | None:
@@ -118,6 +130,7 @@ def stable_ids(nodes: tuple[OpNode, ...]) -> list[str]:
     of its neighbours; equal ones are numbered in execution order.
     """
     labels = [_label(node) for node in nodes]
+    digests: dict[str, str] = {}
     makers = {name: i for i, node in enumerate(nodes) for name in node.output_names if name}
     readers: list[list[int]] = [[] for _ in nodes]
     writers: list[list[int]] = [[] for _ in nodes]
@@ -131,11 +144,18 @@ def stable_ids(nodes: tuple[OpNode, ...]) -> list[str]:
     ids: list[str] = []
     for index, node in enumerate(nodes):
         around = [labels[i] for i in writers[index]] + [">"] + sorted(labels[i] for i in readers[index][:8])
-        digest = blake2b("|".join([labels[index], *around]).encode(), digest_size=4).hexdigest()
-        base = f"{node.op_type}-{digest}"
+        base = _digest(node.op_type, "|".join([labels[index], *around]), digests)
         seen[base] += 1
         ids.append(base if seen[base] == 1 else f"{base}.{seen[base]}")
     return ids
+
+
+def _digest(op_type: str, text: str, known: dict[str, str]) -> str:
+    base = known.get(text)
+    if base is None:
+        digest = blake2b(text.encode("utf-8", "replace"), digest_size=4).hexdigest()
+        base = known[text] = f"{op_type}-{digest}"
+    return base
 
 
 _LABEL_LENGTH = 256
@@ -174,7 +194,8 @@ def totals(graph: OpGraph) -> GraphTotals:
 
 def totals_of(model: Model) -> GraphTotals:
     """As ``totals`` of the model's graph, which is not built: importing networkx alone takes 0.15 s."""
-    return _totals(((node, step_cost(node)) for node in model.nodes), _parameters(model.nodes, model))
+    known: dict[tuple[object, ...], OpCost | None] = {}
+    return _totals(((node, _known_cost(node, known)) for node in model.nodes), _parameters(model.nodes, model))
 
 
 def _totals(costs: Iterable[tuple[OpNode, OpCost | None]], stored: Mapping[str, Param]) -> GraphTotals:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from onnx import AttributeProto, NodeProto, helper
@@ -30,7 +32,7 @@ def normal_domain(domain: str) -> str:
 def make_node(node: NodeProto, domain: str, inputs: list[Value | None], results: list[Value], scope: Scope) -> OpNode:
     """The operator as rules and reports see it."""
     label = node.name or next((name for name in node.output if name), node.op_type)
-    attrs = {a.name: _plain(a) for a in node.attribute if a.type not in _SKIPPED}
+    attrs = _attrs(node)
     return OpNode(
         name=scope.path + label,
         op_type=node.op_type,
@@ -48,8 +50,18 @@ def make_node(node: NodeProto, domain: str, inputs: list[Value | None], results:
     )
 
 
+_NO_ATTRS: Mapping[str, Any] = MappingProxyType({})
+
+
+def _attrs(node: NodeProto) -> Mapping[str, Any]:
+    """Plain attributes; operators without any share one mapping, which lets equal ones be told by identity."""
+    if not node.attribute:
+        return _NO_ATTRS
+    return {a.name: _plain(a) for a in node.attribute if a.type not in _SKIPPED}
+
+
 def _params(
-    op_type: str, domain: str, attrs: dict[str, Any], inputs: list[Value | None]
+    op_type: str, domain: str, attrs: Mapping[str, Any], inputs: list[Value | None]
 ) -> tuple[tuple[int, Param], ...]:
     found: list[tuple[int, Param]] = []
     for index, value in enumerate(inputs):
@@ -62,7 +74,7 @@ def _params(
     return tuple(found)
 
 
-def _has_ints(attrs: dict[str, Any], *names: str) -> bool:
+def _has_ints(attrs: Mapping[str, Any], *names: str) -> bool:
     return all(isinstance(attrs.get(name), int) for name in names)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
@@ -65,6 +66,8 @@ def cli() -> None:
 
 def run() -> None:
     """Entry point of the ``graphcost`` script."""
+    # A graph is many small objects without cycles; looking for cycles often costs a sixth of the time.
+    gc.set_threshold(200_000, 50, 100)
     sys.exit(main(sys.argv[1:]))
 
 
