@@ -9,7 +9,7 @@ is a stable topological order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeAlias
@@ -85,7 +85,7 @@ def build_graph(model: Model) -> OpGraph:
     graph = nx.MultiDiGraph()
     graph.graph["model"] = model
     producers: dict[str, str] = {}
-    known: dict[tuple[object, ...], OpCost | None] = {}
+    known: dict[Hashable, OpCost | None] = {}
     for node_id, node in zip(stable_ids(model.nodes), model.nodes, strict=True):
         graph.add_node(node_id, op=node, cost=_known_cost(node, known))
         for index, (name, spec) in enumerate(zip(node.input_names, node.inputs, strict=False)):
@@ -98,15 +98,28 @@ def build_graph(model: Model) -> OpGraph:
     return graph
 
 
-def _known_cost(node: OpNode, known: dict[tuple[object, ...], OpCost | None]) -> OpCost | None:
-    """``step_cost``, asked once for operators on the very same specs (deep networks repeat their layers)."""
-    if node.attrs or node.values:
+def _known_cost(node: OpNode, known: dict[Hashable, OpCost | None]) -> OpCost | None:
+    """``step_cost``, asked once for operators that look the same to a rule (deep networks repeat their layers)."""
+    key = cost_key(node)
+    if key is None:
         return step_cost(node)
-    specs = (*node.inputs, None, *node.outputs)
-    key = (node.op_type, node.domain, node.repeat, *map(id, specs))
     if key not in known:
         known[key] = step_cost(node)
     return known[key]
+
+
+def cost_key(node: OpNode) -> Hashable | None:
+    """What a rule sees of ``node``: equal keys, equal costs. None where that is more than plain shapes and numbers.
+
+    Specs go by identity, so a key is good while the model that they belong to is held.
+    """
+    if node.values or None in node.inputs or None in node.outputs:
+        return None
+    try:
+        attrs = frozenset(node.attrs.items())
+    except TypeError:  # a list or the like
+        return None
+    return (node.op_type, node.domain, node.repeat, attrs, *map(id, node.inputs), None, *map(id, node.outputs))
 
 
 def step_cost(node: OpNode) -> OpCost | None:
@@ -194,7 +207,7 @@ def totals(graph: OpGraph) -> GraphTotals:
 
 def totals_of(model: Model) -> GraphTotals:
     """As ``totals`` of the model's graph, which is not built: importing networkx alone takes 0.15 s."""
-    known: dict[tuple[object, ...], OpCost | None] = {}
+    known: dict[Hashable, OpCost | None] = {}
     return _totals(((node, _known_cost(node, known)) for node in model.nodes), _parameters(model.nodes, model))
 
 

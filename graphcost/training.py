@@ -7,12 +7,12 @@ parameter's gradient is ready when the backward pass has left its first user.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from graphcost.graph import operators, parameters
+from graphcost.graph import cost_key, operators, parameters
 from graphcost.ir import OpCost, OpNode, Param, ParamKind, Phase
 from graphcost.memory import Memory, memory_of
 from graphcost.ops import OpClass, backward_cost, find_rule, op_class_of
@@ -134,10 +134,9 @@ def plan_step(
             )
     backward: list[PlannedOp] = []
     ready: dict[str, int] = {}
+    known: dict[Hashable, OpCost | None] = {}
     for node_id, node, wrt in reversed(tape):
-        cost = backward_cost(node, wrt)
-        if cost is not None:
-            cost = cost * node.repeat
+        cost = _known_backward(node, wrt, known)
         for index, param in node.params:
             if index in wrt and _trains(param, frozen):
                 ready[param.name] = len(backward)
@@ -177,6 +176,20 @@ def plan_step(
 
 def _class_of(node: OpNode) -> OpClass | None:
     return op_class_of(node) if find_rule(node) is not None else None
+
+
+def _known_backward(node: OpNode, wrt: frozenset[int], known: dict[Hashable, OpCost | None]) -> OpCost | None:
+    """Backward cost over all trips, asked once for operators that look the same to a rule."""
+    seen = cost_key(node)
+    key = (seen, wrt)
+    if seen is not None and key in known:
+        return known[key]
+    cost = backward_cost(node, wrt)
+    if cost is not None and node.repeat != 1:
+        cost = cost * node.repeat
+    if seen is not None:
+        known[key] = cost
+    return cost
 
 
 def _again(op: PlannedOp) -> PlannedOp:

@@ -135,6 +135,14 @@ def test_several_models_are_all_reported_and_the_largest_code_wins(
     assert "bad.onnx" in one_line(err)
 
 
+def test_workers_give_the_same_in_the_same_order(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    bad = tmp_path / "bad.onnx"
+    bad.write_bytes(b"")
+    command = ["analyze", VGG19, bad, RESNET50, *SLOW_NETWORK, "--format", "json", "--quiet"]
+    alone, together = run(capsys, *command), run(capsys, *command, "--workers", "2")
+    assert alone == together and alone[0] == 3
+
+
 def test_a_folder_is_every_model_in_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for name in ("b.onnx", "a.onnx"):
         (tmp_path / name).write_bytes(VGG19.read_bytes())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -51,6 +52,7 @@ class Outcome:
     "--by", type=click.Choice(["module", "op", "class"]), help="Sum operators by module, operator or class."
 )
 @shared.symbolic_option
+@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Models analysed at once.")
 @shared.shared_flags
 def command(
     models: tuple[str, ...],
@@ -79,25 +81,53 @@ def command(
 
 
 def analyze_all(sources: Iterable[str], options: AnalysisOptions, values: dict[str, Any]) -> Outcome:
-    """Analyse every source; one that fails is reported and the others go on."""
+    """Analyse every source, in order; one that fails is reported and the others go on."""
     outcome = Outcome()
     names = list(sources)
-    for source in names:
+    for found in _analysed(names, options, values):
         try:
-            with working_on(f"analysing {source}", quiet=values["quiet"]):
-                result = analyze_with(source, options)
-                if values["symbolic"]:
-                    result = replace(result, symbolic=symbolic_to_dict(symbolic_of(source, options.load)))
-            outcome.results.append(result)
-            tell(result, quiet=values["quiet"])
-            outcome.raise_to(exit_code_of(result, values))
-            check_coverage(result, values)
+            if isinstance(found, GraphcostError):
+                raise found
+            outcome.results.append(found)
+            tell(found, quiet=values["quiet"])
+            outcome.raise_to(exit_code_of(found, values))
+            check_coverage(found, values)
         except GraphcostError as error:
             if len(names) == 1 and not outcome.results:
                 raise
             say(f"error: {error}")
             outcome.raise_to(error.exit_code)
     return outcome
+
+
+def _analysed(
+    names: list[str], options: AnalysisOptions, values: dict[str, Any]
+) -> Iterator[Analysis | GraphcostError]:
+    """Results in the order of ``names``, from this process or from ``--workers``."""
+    jobs = [(name, options, values["symbolic"]) for name in names]
+    workers = min(values["workers"], len(names))
+    if workers > 1:
+        with (
+            working_on(f"analysing {len(names)} models", quiet=values["quiet"]),
+            ProcessPoolExecutor(workers) as pool,
+        ):
+            yield from pool.map(_one, jobs)
+        return
+    for job in jobs:
+        with working_on(f"analysing {job[0]}", quiet=values["quiet"]):
+            found = _one(job)
+        yield found
+
+
+def _one(job: tuple[str, AnalysisOptions, bool]) -> Analysis | GraphcostError:
+    """One analysis; an error is a result, so that it can cross processes."""
+    source, options, symbolic = job
+    try:
+        result = analyze_with(source, options)
+        return replace(result, symbolic=symbolic_to_dict(symbolic_of(source, options.load))) if symbolic else result
+    except GraphcostError as error:
+        error.__cause__ = None  # causes hold what does not pickle
+        return error
 
 
 def exit_code_of(result: Analysis, values: dict[str, Any]) -> int:
