@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 ZOO_PREFIX = "zoo:"
 
-MODEL_SUFFIXES = (".onnx", ".pt2")
+MODEL_SUFFIXES = (".onnx", ".pt2", ".keras", ".h5", ".pb")
 """What a folder is searched for."""
 
 _PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl")
 
-_LATER = {".pb": "tensorflow", ".keras": "tensorflow", ".h5": "tensorflow"}
+_TENSORFLOW = (".pb", ".keras", ".h5", ".hdf5")
 
 
 def load(
@@ -72,15 +72,22 @@ def load_model(source: Any, options: LoadOptions, example_inputs: Any = None, *,
         from graphcost.frontends.torch import load_module
 
         return load_module(source, example_inputs, options, branch_weight)
+    if kind == "tensorflow" and example_inputs is None:
+        from graphcost.frontends.tensorflow import load_tensorflow
+
+        return load_tensorflow(source, options, branch_weight)
     raise UsageError(
         f"cannot read a model from {type(source).__module__}.{type(source).__qualname__}; "
-        "give a path, 'zoo:NAME', an onnx.ModelProto, or a torch module with example inputs"
+        "give a path, 'zoo:NAME', an onnx.ModelProto, a torch module with example inputs, "
+        "a Keras model or a tf.function"
     )
 
 
 def _kind_of(source: Any) -> str | None:
     """Whose object it is, told by its classes' modules: no framework is imported to ask."""
     roots = {cls.__module__.partition(".")[0] for cls in type(source).__mro__}
+    if roots & {"tensorflow", "keras"}:
+        return "tensorflow"
     if "torch" in roots:
         return "torch"
     return "onnx" if type(source).__name__ == "ModelProto" else None
@@ -101,6 +108,10 @@ def open_sizes(source: Any) -> tuple[str, ...]:
 
             return open_sizes_archive(Path(name))
         source = Path(name)
+        if source.is_dir() or source.suffix in _TENSORFLOW:
+            from graphcost.frontends.tensorflow import open_sizes_tensorflow
+
+            return open_sizes_tensorflow(source)
     from graphcost.frontends.onnx import open_sizes_onnx
 
     return open_sizes_onnx(source)
@@ -108,10 +119,13 @@ def open_sizes(source: Any) -> tuple[str, ...]:
 
 def expand(source: str) -> list[str]:
     """A folder stands for every model file in it, sorted; anything else for itself."""
+    from graphcost.frontends.tensorflow import is_saved_model
+
     path = Path(source)
-    if source.startswith(ZOO_PREFIX) or not path.is_dir():
+    if source.startswith(ZOO_PREFIX) or not path.is_dir() or is_saved_model(path):
         return [source]
-    found = sorted(str(p) for p in path.rglob("*") if p.suffix in MODEL_SUFFIXES and p.is_file())
+    files = (p for p in path.rglob("*") if p.suffix in MODEL_SUFFIXES and p.is_file())
+    found = sorted({str(p.parent if is_saved_model(p.parent) else p) for p in files})
     if not found:
         raise ModelFileError(f"{source}: no model file in this folder (looked for {', '.join(MODEL_SUFFIXES)})")
     return found
@@ -138,10 +152,10 @@ def _load_named(source: str, options: LoadOptions, base: Model | None) -> Model:
             f"{source}: a pickled torch file, which can run code and is never opened; save the model with "
             "torch.export.save as .pt2, export it to ONNX, or name a callable: file.py:build_model"
         )
-    if path.suffix in _LATER:
-        if not path.exists():
-            raise ModelFileError(f"{source}: no such file")
-        raise ModelFileError(f"{source}: {path.suffix} models are not read by this version; export the model to ONNX")
+    if path.is_dir() or path.suffix in _TENSORFLOW:
+        from graphcost.frontends.tensorflow import load_tensorflow
+
+        return load_tensorflow(path, options, branch_weight, signature=options.signature)
     from graphcost.frontends.onnx import load_onnx
 
     return load_onnx(path, options, branch_weight, base)
@@ -163,14 +177,22 @@ def _load_built(source: str, options: LoadOptions) -> Model:
         from graphcost.frontends.torch.libraries import from_timm
 
         module, inputs, notes = from_timm(name, options)
+    elif prefix == "keras":
+        from graphcost.frontends.tensorflow.applications import from_keras
+
+        return replace(load_model(from_keras(name), options), name=name, source=source)
     else:
         from graphcost.frontends.torch.callables import call_source
 
         module, inputs = call_source(source)
         unbound = options
-        if inputs is None and _kind_of(module) != "torch":
+        kind = _kind_of(module)
+        if kind == "tensorflow":
+            return replace(load_model(module, options), source=source)
+        if kind != "torch":
             raise ModelFileError(
-                f"{source}: the callable returned {type(module).__qualname__}; return (torch module, example inputs)"
+                f"{source}: the callable returned {type(module).__qualname__}; "
+                "return (torch module, example inputs) or a Keras model"
             )
     model = load_module(module, inputs, unbound, branch_weight, label=source)
     return replace(model, notes=(*notes, *model.notes))

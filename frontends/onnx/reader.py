@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import onnx
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError
 
 from graphcost.errors import ModelFileError
 from graphcost.frontends.onnx.wire import read_model_bytes

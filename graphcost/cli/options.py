@@ -35,6 +35,7 @@ size_options = _stack(
     click.option(
         "--input-value", "input_values", multiple=True, metavar="NAME=V", help="Value that steers control flow."
     ),
+    click.option("--signature", metavar="NAME", help="Signature of a SavedModel."),
 )
 
 cluster_options = _stack(
@@ -110,7 +111,11 @@ gpus_option = click.option("--gpus", type=int, default=1, show_default=True, hel
 
 
 def load_options(
-    batch: int | None, dims: tuple[str, ...], input_shapes: tuple[str, ...], input_values: tuple[str, ...]
+    batch: int | None,
+    dims: tuple[str, ...],
+    input_shapes: tuple[str, ...],
+    input_values: tuple[str, ...],
+    signature: str | None = None,
 ) -> LoadOptions:
     """Text bindings to ``LoadOptions``; raises ``UsageError`` for text that is none."""
     if batch is not None and batch < 1:
@@ -128,6 +133,7 @@ def load_options(
             name: tuple(_number(part, name) for part in text.split(","))
             for name, text in _pairs(input_values, "--input-value", "NAME=16000")
         },
+        signature=signature,
     )
 
 
@@ -139,7 +145,8 @@ def analysis_options(values: dict[str, Any]) -> AnalysisOptions:
     }  # fmt: skip
     fields = AnalysisOptions.__dataclass_fields__
     chosen = {renamed.get(name, name): value for name, value in values.items()}
-    load = load_options(values["batch"], values["dims"], values["input_shapes"], values["input_values"])
+    names = ("batch", "dims", "input_shapes", "input_values", "signature")
+    load = load_options(**{name: values[name] for name in names})
     return AnalysisOptions(**{name: value for name, value in chosen.items() if name in fields}, load=load)
 
 
