@@ -160,5 +160,16 @@ def _by_name(nodes: Iterable[NodeDef], where: str) -> dict[str, NodeDef]:
     for node in nodes:
         if node.name in found:
             raise ModelFileError(f"{where} has two nodes named {node.name!r}")
+        _check_inputs(node)
         found[node.name] = node
     return found
+
+
+def _check_inputs(node: NodeDef) -> None:
+    definition = op_definition(node.op)
+    if definition is None:
+        return
+    needed = sum(arg_length(node, arg) for arg in definition.input_arg)
+    given = sum(not text.startswith("^") for text in node.input)
+    if needed != given:
+        raise ModelFileError(f"{node.name} ({node.op}): the operator takes {needed} inputs, {given} are given")

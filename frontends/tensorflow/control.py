@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from graphcost.errors import GraphcostError
+from graphcost.errors import GraphcostError, ModelFileError
 from graphcost.frontends.tensorflow.body import Body, NodeDef
 from graphcost.frontends.tensorflow.loops import Loop, run_loop
 from graphcost.frontends.tensorflow.values import Value
@@ -43,6 +43,8 @@ def run_case(walk: Walk, node: NodeDef, inputs: list[Value], scope: Scope) -> Se
 def _branch(
     walk: Walk, node: NodeDef, branches: dict[str, Body], chosen: str | None, inputs: list[Value], scope: Scope
 ) -> Sequence[Value]:
+    if not branches or any(len(body.arguments) != len(inputs) for body in branches.values()):
+        raise ModelFileError(f"{node.name} ({node.op}): its branches must take {len(inputs)} values")
     tried, failures = {}, []
     for label, body in branches.items():
         with walk.collecting() as nodes:
@@ -74,6 +76,11 @@ def run_while(walk: Walk, node: NodeDef, inputs: list[Value], scope: Scope) -> S
     """Loop variables; condition and body are functions of all of them."""
     condition = walk.function(node.attr["cond"].func.name, node)
     body = walk.function(node.attr["body"].func.name, node)
+    count = len(inputs)
+    if (len(body.arguments), len(body.results), len(condition.arguments)) != (count, count, count):
+        raise ModelFileError(f"{node.name} (While): condition and body must take, and the body give, {count} values")
+    if len(condition.results) != 1:
+        raise ModelFileError(f"{node.name} (While): its condition must give one value")
     positions = {name: index for index, name in enumerate(body.arguments)}
     reads = tuple(frozenset(positions[name] for name in body.arguments_behind(text)) for text in body.results)
     condition_positions = {name: index for index, name in enumerate(condition.arguments)}

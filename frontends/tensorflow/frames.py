@@ -54,8 +54,15 @@ def _needs(body: Body, node: NodeDef) -> list[Ref]:
         enters = [*(variable.enter for variable in frame.variables), *frame.constants]
         return [body.inputs(enter)[0] for enter in enters]
     if frame is None and node.op in _MERGE:
-        switches = {ref.node: None for side in body.inputs(node) for ref in _switches_behind(body, side)}
-        return [ref for name in switches for ref in body.inputs(body.nodes[name])]
+        closed = body.derived.setdefault("closed", {})
+        if node.name not in closed:
+            closed[node.name] = None
+            switches = {ref.node: None for side in body.inputs(node) for ref in _switches_behind(body, side)}
+            closed[node.name] = [ref for name in switches for ref in body.inputs(body.nodes[name])]
+        found: list[Ref] | None = closed[node.name]
+        if found is None:
+            raise ModelFileError(f"node {node.name!r} depends on itself; a graph must have no circles")
+        return found
     return body.inputs(node)
 
 
@@ -179,6 +186,8 @@ def merge(walk: Walk, node: NodeDef, inputs: list[Value], scope: Scope) -> Seque
     if chosen is None and len(texts) == 2:  # the one that is not excluded: a side may hold constants alone
         excluded = [text for text, refs in sides.items() if any(_selected(scope, ref) is False for ref in refs)]
         chosen = next((text for text in texts if text not in excluded), None) if len(excluded) == 1 else None
+    if not texts:
+        raise ModelFileError(f"{node.name} (Merge): it has no inputs")
     tried, failures = {}, []
     for text in texts:
         trial = replace(scope, values=dict(scope.values))

@@ -64,7 +64,7 @@ def reserve(walk: Walk, node: NodeDef, inputs: list[Value], scope: Scope) -> Seq
 def from_tensor(walk: Walk, node: NodeDef, inputs: list[Value], scope: Scope) -> Sequence[Value]:
     """The tensor's slices along its first axis."""
     tensor = inputs[0]
-    return [_list(walk, tensor.name, _tail(tensor), tensor.spec.shape[0] if tensor.spec else None)]
+    return [_list(walk, tensor.name, _tail(tensor), tensor.spec.shape[0] if _tail(tensor) and tensor.spec else None)]
 
 
 @opens("TensorListSetItem")
@@ -176,7 +176,7 @@ def array_write(walk: Walk, node: NodeDef, inputs: list[Value], scope: Scope) ->
 def array_scatter(walk: Walk, node: NodeDef, inputs: list[Value], scope: Scope) -> Sequence[Value]:
     """Handle, indices, value, flow."""
     state, value = inputs[0].items, inputs[-2]
-    if state is not None and value.spec is not None:
+    if state is not None and value.spec is not None and value.spec.shape:
         state.element, state.count = _tail(value), value.spec.shape[0]
     return [_flow(walk, value.name, state)]
 
@@ -191,7 +191,8 @@ def array_read(walk: Walk, node: NodeDef, inputs: list[Value], scope: Scope) -> 
 def array_gather(walk: Walk, node: NodeDef, inputs: list[Value], scope: Scope) -> Sequence[Value]:
     """Handle, indices, flow."""
     state = inputs[0].items or ListState(None, None)
-    count = inputs[1].spec.shape[0] if node.op != "TensorArrayPack" and inputs[1].spec else state.count
+    indices = inputs[1].spec if node.op != "TensorArrayPack" else None
+    count = state.count if indices is None else indices.numel
     shape = None if count is None or state.element is None else (count, *state.element.shape)
     return [_joined(walk, node, inputs[-1], shape, scope)]
 

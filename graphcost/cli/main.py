@@ -68,6 +68,7 @@ def run() -> None:
     """Entry point of the ``graphcost`` script."""
     # A graph is many small objects without cycles; looking for cycles often costs a sixth of the time.
     gc.set_threshold(200_000, 50, 100)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's own log lines are not ours to print
     sys.exit(main(sys.argv[1:]))
 
 

@@ -152,10 +152,17 @@ def test_missing_function_and_reference(tmp_path):
     def call_nothing(meta):
         node = meta.graph_def.node.add(name="call", op="PartitionedCall", input=["x"])
         node.attr["f"].func.name = "gone"
+        node.attr["Tin"].list.type.append(1)
         meta.signature_def["serving_default"].outputs["out"].name = "call:0"
 
     with pytest.raises(ModelFileError, match="no function 'gone'"):
         load(saved_model(tmp_path / "a", ["serving_default"], call_nothing))
+
+    def starve(meta):
+        meta.graph_def.node.add(name="alone", op="Relu").attr["T"].type = 1
+
+    with pytest.raises(ModelFileError, match=r"alone \(Relu\): the operator takes 1 inputs, 0 are given"):
+        load(saved_model(tmp_path / "d", ["serving_default"], starve))
 
     def read_nothing(meta):
         meta.signature_def["serving_default"].outputs["out"].name = "gone:0"
@@ -181,9 +188,11 @@ def test_function_that_calls_itself(tmp_path):
         function.signature.output_arg.add(name="b", type=1)
         node = function.node_def.add(name="call", op="PartitionedCall", input=["a"])
         node.attr["f"].func.name = "again"
+        node.attr["Tin"].list.type.append(1)
         function.ret["b"] = "call:output:0"
         outer = meta.graph_def.node.add(name="call", op="PartitionedCall", input=["x"])
         outer.attr["f"].func.name = "again"
+        outer.attr["Tin"].list.type.append(1)
         meta.signature_def["serving_default"].outputs["out"].name = "call:0"
 
     with pytest.raises(ModelFileError, match="nest deeper"):
