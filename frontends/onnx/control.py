@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from onnx import GraphProto, NodeProto, helper
+from onnx import AttributeProto, GraphProto, NodeProto
 
 from graphcost.errors import GraphcostError, MissingSizeError, ModelFileError, UsageError
 from graphcost.frontends.onnx.scope import definition
@@ -180,6 +180,18 @@ def _changing(node: NodeProto, trips: int) -> MissingSizeError:
     )
 
 
+def _ints(node: NodeProto, name: str) -> tuple[int, ...]:
+    """An integer attribute or a list of them, () where it is absent; another type is refused."""
+    for attribute in node.attribute:
+        if attribute.name == name:
+            if attribute.type == AttributeProto.INT:
+                return (attribute.i,)
+            if attribute.type == AttributeProto.INTS:
+                return tuple(attribute.ints)
+            raise ModelFileError(f"{_name(node)} ({node.op_type}): attribute {name!r} must hold integers")
+    return ()
+
+
 def run_scan(walk: Interpreter, node: NodeProto, inputs: list[Value | None], scope: Scope) -> list[Value]:
     """Outputs of a Scan: final states, then stacked slices.
 
@@ -189,11 +201,10 @@ def run_scan(walk: Interpreter, node: NodeProto, inputs: list[Value | None], sco
     body = _body(node)
     if scope.opsets.get("", 1) < 9:
         return _scan_8(walk, node, inputs, body, scope)
-    attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute if a.name != "body"}
-    scanned = int(attributes.get("num_scan_inputs", 0))
+    scanned = (_ints(node, "num_scan_inputs") or (0,))[0]
     present = [value for value in inputs if value is not None]
     states, sequences = present[: len(present) - scanned], present[len(present) - scanned :]
-    axes = attributes.get("scan_input_axes") or [0] * scanned
+    axes = _ints(node, "scan_input_axes") or (0,) * scanned
     trips: int | None = None
     slices: list[Value] = []
     for value, axis in zip(sequences, axes, strict=False):
@@ -203,12 +214,12 @@ def run_scan(walk: Interpreter, node: NodeProto, inputs: list[Value | None], sco
         trips = value.spec.shape[axis]
         shape = value.spec.shape[:axis] + value.spec.shape[axis + 1 :]
         slices.append(Value(value.name, TensorSpec(shape, value.spec.dtype), value.spec.dtype))
-    if trips is None:
+    if trips is None or scanned < 1:
         raise ModelFileError(f"{_name(node)} (Scan): num_scan_inputs is {scanned}; at least one is needed")
     formals = [*(_forget(value) for value in states), *slices]
     outputs = walk.subgraph(body, formals, scope, node, "body", repeat=trips)
     _check_results(node, outputs, len(states))
-    out_axes = attributes.get("scan_output_axes") or [0] * (len(outputs) - len(states))
+    out_axes = _ints(node, "scan_output_axes") or (0,) * (len(outputs) - len(states))
     stacked = [_stack(value, trips, axis) for value, axis in zip(outputs[len(states) :], out_axes, strict=False)]
     return [*(_forget(value) for value in outputs[: len(states)]), *stacked]
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from onnx import FunctionProto, ModelProto, TensorProto, helper, numpy_helper
 
+import graphcost
 from graphcost.errors import GraphcostError, ModelFileError, ShapeError, UsageError
 
 from .build import BOOL, I64, bare, count, function, graph, ints, model, op, scalar, tensor
@@ -309,3 +310,28 @@ def test_an_input_that_is_a_sequence() -> None:
 def test_sizes_below_zero_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(UsageError, match=r"a size must be [01] or more"):
         count(model([op("Relu", ["x"], ["y"])], [tensor("x", ["b", 3])]), **options)
+
+
+@pytest.mark.parametrize("wrong", ["text", [1.5], 0, -1])
+def test_a_scan_whose_count_is_no_number_is_refused(wrong: object) -> None:
+    body = helper.make_graph(
+        [helper.make_node("Add", ["s", "x"], ["t"]), helper.make_node("Identity", ["t"], ["y"])],
+        "body",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("s", "x")],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("t", "y")],
+    )
+    node = helper.make_node("Scan", ["s0", "xs"], ["s1", "ys"], body=body, num_scan_inputs=wrong, name="scan")
+    made = helper.make_model(
+        helper.make_graph(
+            [node],
+            "g",
+            [
+                helper.make_tensor_value_info("s0", TensorProto.FLOAT, [2]),
+                helper.make_tensor_value_info("xs", TensorProto.FLOAT, [5, 2]),
+            ],
+            [helper.make_empty_tensor_value_info("ys")],
+        ),
+        opset_imports=[helper.make_opsetid("", 17)],
+    )
+    with pytest.raises(ModelFileError, match="num_scan_inputs"):
+        graphcost.load(made)
