@@ -1,4 +1,4 @@
-"""The same network through torch, its ONNX export and the zoo: one table, exit 1 where they disagree.
+"""The same network through torch, its ONNX export, the zoo and Keras: one table, exit 1 where they disagree.
 
 ``python -m benchmarks.agreement [NAME ...]``. Matmul-class FLOPs, parameters and gradient
 bytes must be equal; elementwise FLOPs and activation bytes are printed beside, since
@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,10 @@ DIFFERENCES: dict[tuple[str, str], tuple[int, str]] = {
     ("lstm tagger", "onnx"): (2 * 128, "the exporter stores the zero initial state, both directions"),
 }
 """(model, road) -> parameters more than the torch module has, and the real reason."""
+
+
+KERAS = {"mobilenet-v2": "MobileNetV2", "vgg16": "VGG16"}
+"""Networks that keras.applications builds alike; its ResNet50 strides elsewhere and has other biases."""
 
 
 def figures(graph: Any) -> tuple[int, int, int, int, int]:
@@ -65,6 +70,8 @@ def roads(name: str, built: Built, folder: Path) -> dict[str, Any]:
     graphs = {"torch": graphcost.load(built[0], built[1]), "onnx": through_onnx(built, folder)}
     if name in ZOO:
         graphs["zoo"] = build_graph(build(name, batch=batch))
+    if name in KERAS and find_spec("tensorflow"):
+        graphs["keras"] = graphcost.load(f"keras:{KERAS[name]}", batch=batch)
     return graphs
 
 
