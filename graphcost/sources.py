@@ -152,7 +152,7 @@ def _load_named(source: str, options: LoadOptions, base: Model | None) -> Model:
             f"{source}: a pickled torch file, which can run code and is never opened; save the model with "
             "torch.export.save as .pt2, export it to ONNX, or name a callable: file.py:build_model"
         )
-    if path.is_dir() or path.suffix in _TENSORFLOW:
+    if (path.is_dir() and path.suffix != ".onnx") or path.suffix in _TENSORFLOW:
         from graphcost.frontends.tensorflow import load_tensorflow
 
         return load_tensorflow(path, options, branch_weight, signature=options.signature)
