@@ -203,6 +203,10 @@ def run_scan(walk: Interpreter, node: NodeProto, inputs: list[Value | None], sco
         return _scan_8(walk, node, inputs, body, scope)
     scanned = (_ints(node, "num_scan_inputs") or (0,))[0]
     present = [value for value in inputs if value is not None]
+    if not 1 <= scanned <= len(present):
+        raise ModelFileError(
+            f"{_name(node)} (Scan): num_scan_inputs is {scanned}; it must lie between 1 and the {len(present)} inputs"
+        )
     states, sequences = present[: len(present) - scanned], present[len(present) - scanned :]
     axes = _ints(node, "scan_input_axes") or (0,) * scanned
     trips: int | None = None
@@ -214,8 +218,8 @@ def run_scan(walk: Interpreter, node: NodeProto, inputs: list[Value | None], sco
         trips = value.spec.shape[axis]
         shape = value.spec.shape[:axis] + value.spec.shape[axis + 1 :]
         slices.append(Value(value.name, TensorSpec(shape, value.spec.dtype), value.spec.dtype))
-    if trips is None or scanned < 1:
-        raise ModelFileError(f"{_name(node)} (Scan): num_scan_inputs is {scanned}; at least one is needed")
+    if trips is None:
+        raise ModelFileError(f"{_name(node)} (Scan): scan_input_axes names no axis of the scanned inputs")
     formals = [*(_forget(value) for value in states), *slices]
     outputs = walk.subgraph(body, formals, scope, node, "body", repeat=trips)
     _check_results(node, outputs, len(states))
