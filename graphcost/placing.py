@@ -74,6 +74,8 @@ def resolve(options: AnalysisOptions) -> Choice:
     if profile is Profile.PAPER and overlap is Overlap.BUCKETED:
         raise UsageError("--overlap bucketed: the paper's framework knows no buckets; use none or ideal")
     optimizer_of(options.optimizer)
+    if profile is Profile.PAPER and options.accumulate > 1:
+        raise UsageError("--accumulate: the paper's framework knows no micro-batches; use --profile calibrated")
     arch = ARCHITECTURES.find(options.arch or ("allreduce" if options.gpus > 1 else "single"))
     cluster = _cluster(options)
     placement = _placement(options, arch, cluster, profile)

@@ -283,11 +283,9 @@ def _exchange(
     elapsed = _elapsed(backward, backward_s)
     messages = []
     for part in arch.exchanges(plan, placement):
-        total_bytes = plan.gradient_bytes or 1
-        scale = part.size_bytes / total_bytes
         sent: tuple[Bucket, ...] = (Bucket(part.size_bytes, backward_s),)
         if part.hides:
-            sent = buckets((g.bytes * scale, elapsed[g.ready_index]) for g in plan.gradients)
+            sent = buckets((part_bytes, elapsed[ready_index]) for part_bytes, ready_index in part.payload)
         mode = overlap if part.hides else Overlap.NONE
         found = exposure(sent, part.seconds, backward_s, mode, part.interference)
         messages.append(Message(part.what, part.link, part.kind, part.wire_bytes, found.total_s, found.exposed_s))

@@ -49,6 +49,11 @@ class Gradient:
     rows_bytes: int | None = None
     sparse: bool = False
 
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes where a table marked sparse travels, and is kept, as its touched rows."""
+        return self.rows_bytes if self.sparse and self.rows_bytes is not None else self.bytes
+
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
@@ -165,7 +170,7 @@ def plan_step(
         optimizer=optimizer,
         memory=memory_of(
             params,
-            {g.param: (g.rows_bytes or 0) if g.sparse else g.bytes for g in gradients},
+            {gradient.param: gradient.sent_bytes for gradient in gradients},
             [] if recompute else [node for _, node, _ in tape],
             precision,
             optimizer,

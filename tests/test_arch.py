@@ -15,8 +15,9 @@ from graphcost.errors import PlacementError
 from graphcost.graph import build_graph
 from graphcost.placing import AnalysisOptions, resolve
 from graphcost.predict import StepTime, predict_calibrated, predict_paper
+from graphcost.recipe import OPTIMIZERS
 from graphcost.sources import LoadOptions, load_model
-from graphcost.training import OPTIMIZERS, StepPlan, plan_step
+from graphcost.training import Gradient, StepPlan, plan_step
 
 ARCHS = sorted(ARCHITECTURES)
 
@@ -115,3 +116,17 @@ def calibrated_overlap(name: str) -> StepTime:
     options = AnalysisOptions(gpus=16, cluster="aws-p3.16xlarge", overlap=name)
     choice = resolve(options)
     return predict_calibrated(plan(), choice.arch, choice.placement, overlap=choice.overlap)
+
+
+def test_a_table_that_is_ready_last_holds_up_no_dense_gradient() -> None:
+    """PEARL reduces the dense gradients alone: the rows of a huge table leave by themselves."""
+    last = len(plan().backward) - 1
+    table = Gradient("table", 100_000_000_000, last, rows_bytes=1_000_000, sparse=True)
+    with_table = replace(plan(), gradients=(*plan().gradients, table))
+    dense, rows = {}, {}
+    for name, step in (("without", plan()), ("with", with_table)):
+        messages = {message.what: message for message in calibrated("pearl", 8, step).messages}
+        dense[name], rows[name] = messages["gradients"], messages.get("embedding rows out")
+    assert dense["with"] == dense["without"]
+    assert rows["without"] is None and rows["with"] is not None
+    assert rows["with"].bytes == 1_000_000 * 7 / 8

@@ -87,6 +87,7 @@ def test_unreadable_files_exit_3_and_name_the_file(
         (["--network-kind", "carrier-pigeon"], "carrier-pigeon"),
         (["--max-comm-share", "150%"], "between 0% and 100%"),
         (["--profile", "paper", "--overlap", "bucketed"], "buckets"),
+        (["--profile", "paper", "--accumulate", "4"], "micro-batches"),
         (["--format", "pdf"], "pdf"),
         (["--gpsu", "8"], "--gpus"),
     ],

@@ -7,7 +7,7 @@ make (``exchanges``). It sees the step's plan and the placement, never the graph
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from graphcost.engine.paper import Medium
 from graphcost.errors import PlacementError
 from graphcost.hardware import Cluster
 from graphcost.registry import Registry
-from graphcost.training import StepPlan
+from graphcost.training import Gradient, StepPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +42,39 @@ class PaperTraffic:
     media: tuple[Medium, ...]
 
 
+Payload = tuple[tuple[float, int], ...]
+"""Gradients as sent: bytes, and the position in the backward list after which they are ready."""
+
+
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """One kind of message of a real step.
 
-    ``size_bytes``: payload of one replica. ``seconds``: time of sending so many bytes of
-    it. ``hides``: whether it can run beside the backward pass, gradient by gradient.
-    ``interference``: share of hidden time that still costs (SMs, PCIe, late starts).
+    ``payload``: what one replica sends, ``(bytes, ready_index)`` in order of readiness.
+    ``seconds``: time of sending so many bytes of it. ``hides``: whether it can run beside
+    the backward pass, gradient by gradient. ``interference``: share of hidden time that
+    still costs (SMs, PCIe, late starts).
     ``wire_bytes``: bytes that a GPU sends for all of it, one direction.
     """
 
     what: str
     link: str
     kind: str
-    size_bytes: float
+    payload: Payload
     wire_bytes: float
     seconds: Callable[[float], float]
     hides: bool
     interference: float
+
+    @property
+    def size_bytes(self) -> float:
+        """All of the payload."""
+        return sum(part_bytes for part_bytes, _ in self.payload)
+
+
+def dense_payload(gradients: Iterable[Gradient]) -> Payload:
+    """Gradients sent whole, tables too."""
+    return tuple((float(gradient.bytes), gradient.ready_index) for gradient in gradients)
 
 
 class Architecture(Protocol):

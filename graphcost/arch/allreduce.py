@@ -7,11 +7,13 @@ gradient buckets of PyTorch DDP (Li et al., VLDB 2020).
 
 from __future__ import annotations
 
-from graphcost.arch._base import ARCHITECTURES, Exchange, PaperTraffic, Placement
+from collections.abc import Iterable
+
+from graphcost.arch._base import ARCHITECTURES, Exchange, PaperTraffic, Placement, dense_payload
 from graphcost.collectives import all_reduce_s, all_reduce_sent_bytes
 from graphcost.engine.links import ring
 from graphcost.engine.paper import Medium
-from graphcost.training import StepPlan
+from graphcost.training import Gradient, StepPlan
 
 
 class AllReduce:
@@ -40,22 +42,21 @@ class AllReduce:
 
     def exchanges(self, plan: StepPlan, placement: Placement) -> tuple[Exchange, ...]:
         """One all-reduce over all gradients, bucket by bucket."""
-        return all_reduce(plan.gradient_bytes, placement)
+        return all_reduce(plan.gradients, placement)
 
 
-def all_reduce(size_bytes: int, placement: Placement) -> tuple[Exchange, ...]:
-    """The exchange of ``size_bytes`` of gradients; nothing for one GPU."""
-    if placement.gpus == 1 or size_bytes == 0:
+def all_reduce(gradients: Iterable[Gradient], placement: Placement) -> tuple[Exchange, ...]:
+    """The exchange of ``gradients``, each whole; nothing for one GPU."""
+    payload = dense_payload(gradients)
+    if placement.gpus == 1 or not payload:
         return ()
     link = ring(placement.cluster, placement.gpus, placement.servers)
 
     def seconds(part_bytes: float) -> float:
         return all_reduce_s(part_bytes, placement.gpus, link.bytes_per_s, link.latency_s)
 
-    sent = all_reduce_sent_bytes(size_bytes, placement.gpus)
-    return (
-        Exchange("gradients", link.name, "all-reduce", float(size_bytes), sent, seconds, True, link.interference),
-    )
+    sent = all_reduce_sent_bytes(sum(part_bytes for part_bytes, _ in payload), placement.gpus)
+    return (Exchange("gradients", link.name, "all-reduce", payload, sent, seconds, True, link.interference),)
 
 
 ARCHITECTURES.add(AllReduce.name, AllReduce())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphcost.arch._base import ARCHITECTURES, Exchange, PaperTraffic, Placement, require_one_server
+from graphcost.arch._base import ARCHITECTURES, Exchange, PaperTraffic, Placement, dense_payload, require_one_server
 from graphcost.engine.links import effective
 from graphcost.engine.paper import Medium
 from graphcost.training import StepPlan
@@ -37,19 +37,20 @@ class Local:
 
         GPUs behind one PCIe uplink share it: N S / uplinks in each direction.
         """
-        if placement.gpus == 1:
+        if placement.gpus == 1 or not plan.gradients:
             return ()
         server = placement.cluster.server
         link = effective(server.pcie, "pcie")
         sharing = min(placement.gpus, server.pcie_gpus_sharing or 1)
+        payload = dense_payload(plan.gradients)
         size = float(plan.gradient_bytes)
 
         def seconds(size_bytes: float) -> float:
             return sharing * size_bytes / link.bytes_per_s + link.latency_s
 
         return (
-            Exchange("pull weights", "pcie", "copy from host", size, size, seconds, False, link.interference),
-            Exchange("push gradients", "pcie", "copy to host", size, size, seconds, True, link.interference),
+            Exchange("pull weights", "pcie", "copy from host", payload, size, seconds, False, link.interference),
+            Exchange("push gradients", "pcie", "copy to host", payload, size, seconds, True, link.interference),
         )
 
 

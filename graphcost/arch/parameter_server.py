@@ -46,7 +46,8 @@ class ParameterServer:
         network = across(cluster)
         host = effective(cluster.server.pcie, "pcie")
         sharing = min(placement.gpus_per_server, cluster.server.pcie_gpus_sharing or 1)
-        largest = max(g.rows_bytes if g.sparse and g.rows_bytes is not None else g.bytes for g in plan.gradients)
+        payload = tuple((float(g.sent_bytes), g.ready_index) for g in plan.gradients)
+        largest = max(part_bytes for part_bytes, _ in payload)
         # A variable is not split over servers, so the largest decides the fullest server.
         imbalance = max(1.0, placement.ps * largest / size)
 
@@ -59,14 +60,14 @@ class ParameterServer:
 
         kind = f"{placement.ps} parameter server{'s' if placement.ps > 1 else ''}"
         return (
-            Exchange("pull weights", "network", kind, size, size, seconds, False, network.interference),
-            Exchange("push gradients", "network", kind, size, size, seconds, True, network.interference),
+            Exchange("pull weights", "network", kind, payload, size, seconds, False, network.interference),
+            Exchange("push gradients", "network", kind, payload, size, seconds, True, network.interference),
         )
 
 
 def sent_bytes(plan: StepPlan) -> int:
     """Bytes of all gradients, tables marked sparse by their touched rows."""
-    return sum(g.rows_bytes if g.sparse and g.rows_bytes is not None else g.bytes for g in plan.gradients)
+    return sum(gradient.sent_bytes for gradient in plan.gradients)
 
 
 ARCHITECTURES.add(ParameterServer.name, ParameterServer())

@@ -33,7 +33,7 @@ class Pearl:
         """The dense part as AllReduce, touched rows out and back."""
         if placement.gpus == 1:
             return ()
-        dense = all_reduce_sent_bytes(_dense_bytes(plan), placement.gpus)
+        dense = all_reduce_sent_bytes(sum(g.bytes for g in plan.dense_gradients), placement.gpus)
         parts = [PaperTraffic("dense gradients", 2 * dense, self.paper_media(placement))]
         if plan.rows_bytes:
             parts.append(PaperTraffic("embedding rows", 2.0 * plan.rows_bytes, self.paper_media(placement)))
@@ -52,23 +52,15 @@ class Pearl:
         def seconds(size_bytes: float) -> float:
             return all_to_all_s(size_bytes, placement.gpus, link.bytes_per_s, link.latency_s)
 
-        rows = float(plan.rows_bytes)
+        rows = tuple((float(g.rows_bytes), g.ready_index) for g in plan.gradients if g.rows_bytes is not None)
         parts: tuple[Exchange, ...] = ()
         if rows:
-            wire = rows * (placement.gpus - 1) / placement.gpus
-            parts = (
-                Exchange(
-                    "embedding rows out", link.name, "all-to-all", rows, wire, seconds, False, link.interference
-                ),
-                Exchange(
-                    "row gradients back", link.name, "all-to-all", rows, wire, seconds, False, link.interference
-                ),
+            wire = plan.rows_bytes * (placement.gpus - 1) / placement.gpus
+            parts = tuple(
+                Exchange(what, link.name, "all-to-all", rows, wire, seconds, False, link.interference)
+                for what in ("embedding rows out", "row gradients back")
             )
-        return (*parts, *all_reduce(_dense_bytes(plan), placement))
-
-
-def _dense_bytes(plan: StepPlan) -> int:
-    return sum(gradient.bytes for gradient in plan.dense_gradients)
+        return (*parts, *all_reduce(plan.dense_gradients, placement))
 
 
 ARCHITECTURES.add(Pearl.name, Pearl())
