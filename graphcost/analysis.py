@@ -29,7 +29,7 @@ from graphcost.result import (
     TrainingInfo,
     UnknownInfo,
 )
-from graphcost.sources import load_model
+from graphcost.sources import as_values, load_model
 from graphcost.training import StepPlan, plan_step
 from graphcost.verdict import Verdict, findings_of, judge, reason_of
 
@@ -126,7 +126,7 @@ def analyze(
     >>> result.placement.arch, result.graph.params
     ('allreduce', 669706)
     """
-    values = {name: _values(value) for name, value in (input_values or {}).items()}
+    values = {name: as_values(value) for name, value in (input_values or {}).items()}
     shapes = {name: tuple(shape) for name, shape in (input_shapes or {}).items()}
     try:
         made = AnalysisOptions(
@@ -141,12 +141,6 @@ def analyze(
         unknown = next((name for name in options if name not in known), "")
         raise UsageError(f"analyze() has no option {unknown!r}{did_you_mean(unknown, known)}") from error
     return analyze_with(source, made, example_inputs=example_inputs)
-
-
-def _values(value: Any) -> tuple[float, ...]:
-    if hasattr(value, "reshape"):
-        value = value.reshape(-1).tolist()
-    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
 
 
 def _share_at_32(model: Model, choice: Choice, options: AnalysisOptions, source: Any) -> float | None:

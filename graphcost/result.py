@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ class Analysis:
 
     def to_dict(self, *, per_op: bool = False) -> dict[str, Any]:
         """Plain data with the JSON contract's keys; ``ops`` only with ``per_op``, ``symbolic`` where asked for."""
-        data: dict[str, Any] = {"schema_version": SCHEMA_VERSION, **asdict(self)}
+        data: dict[str, Any] = {"schema_version": SCHEMA_VERSION, **asdict(self if per_op else replace(self, ops=()))}
         if not per_op:
             del data["ops"]
         if self.symbolic is None:

@@ -37,9 +37,11 @@ def load(
 ) -> OpGraph:
     """Load a model as an annotated ``networkx.MultiDiGraph``.
 
-    ``source``: a path to an ONNX file or a saved ``graph.json``, ``"zoo:NAME"``, or an
-    ``onnx.ModelProto``. ``batch`` and ``dims`` bind open sizes (elements),
-    ``input_shapes`` whole inputs, ``input_values`` inputs that steer control flow.
+    ``source``: a path (ONNX, ``.pt2``, SavedModel, ``.pb``, Keras, a saved ``graph.json``),
+    ``"zoo:NAME"``, ``"file.py:callable"``, an ``onnx.ModelProto``, a torch module with
+    ``example_inputs``, an exported program, a Keras model or a ``tf.function``. ``batch``
+    and ``dims`` bind open sizes (elements), ``input_shapes`` whole inputs, ``input_values``
+    inputs that steer control flow.
 
     Raises ``ModelFileError`` for what cannot be read, ``MissingSizeError`` for a size
     nobody gave, ``UsageError`` for one that contradicts the model.
@@ -48,7 +50,7 @@ def load(
     >>> sorted({data["op"].op_type for _, data in graph.nodes(data=True)})
     ['Gemm', 'Relu']
     """
-    values = {name: _as_values(value) for name, value in (input_values or {}).items()}
+    values = {name: as_values(value) for name, value in (input_values or {}).items()}
     options = LoadOptions(batch, dims or {}, input_shapes or {}, values)
     return build_graph(load_model(source, options, example_inputs))
 
@@ -206,7 +208,8 @@ def _refuse_bindings(source: str, options: LoadOptions, *, sizes: bool = True) -
         raise UsageError(f"{source} has no open input {given[0]!r}; leave that option out")
 
 
-def _as_values(value: Any) -> tuple[float, ...]:
+def as_values(value: Any) -> tuple[float, ...]:
+    """A number, a list or an array as the flat values of an input."""
     if hasattr(value, "reshape"):
         value = value.reshape(-1).tolist()
     return tuple(value) if isinstance(value, (list, tuple)) else (value,)

@@ -41,7 +41,7 @@ ZOO.add(
         citation="Krizhevsky 2014, arXiv 1404.5997",
         published_params=61_100_840,
         published_macs=714_188_480,
-        published_source="torchvision model card (parameters, GFLOPS); MACs of convolutions and classifier",
+        published_source="recalled from torchvision's model card (GFLOPs rounded there); MACs counted",
         build=build,
         dims={"image": 224},
     ),

@@ -47,7 +47,7 @@ ZOO.add(
         citation="Sandler et al. 2018, arXiv 1801.04381",
         published_params=3_504_872,
         published_macs=300_774_272,
-        published_source="torchvision model card; MACs of convolutions and classifier",
+        published_source="recalled from torchvision's model card (GFLOPs rounded there); MACs counted",
         build=build,
         dims={"image": 224},
     ),

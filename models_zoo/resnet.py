@@ -58,7 +58,7 @@ for _name, _blocks, _bottle, _params, _macs in (
             citation="He et al. 2015, arXiv 1512.03385",
             published_params=_params,
             published_macs=_macs,
-            published_source="torchvision model card (parameters, GFLOPs); MACs of convolutions and classifier",
+            published_source="recalled from torchvision's model card (GFLOPs rounded there); MACs counted",
             build=partial(build, blocks=_blocks, bottleneck=_bottle),
             dims={"image": 224},
         ),

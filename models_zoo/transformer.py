@@ -115,7 +115,7 @@ for _name, _layers, _width, _heads, _params in (
             citation="Radford et al. 2019, Language Models are Unsupervised Multitask Learners",
             published_params=_params,
             published_macs=_gpt2_macs(_layers, _width, 1024),
-            published_source="transformers GPT2LMHeadModel (parameters, head tied); MACs by the closed form",
+            published_source="parameters of transformers' GPT2LMHeadModel, head tied; MACs by the closed form",
             build=partial(gpt2, layers=_layers, width=_width, heads=_heads),
             dims={"seq": 1024},
         ),

@@ -42,7 +42,7 @@ for _name, _convolutions, _params, _macs in (
             citation="Simonyan and Zisserman 2014, arXiv 1409.1556",
             published_params=_params,
             published_macs=_macs,
-            published_source="torchvision model card",
+            published_source="recalled from torchvision's model card (GFLOPs rounded there); MACs counted",
             build=partial(build, convolutions=_convolutions),
             dims={"image": 224},
         ),

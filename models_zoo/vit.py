@@ -53,7 +53,7 @@ ZOO.add(
             + LAYERS * (12 * WIDTH * WIDTH * _TOKENS + 2 * _TOKENS * _TOKENS * WIDTH)
             + WIDTH * 1000
         ),
-        published_source="torchvision model card (parameters); MACs by the closed form",
+        published_source="parameters recalled from torchvision's model card; MACs by the closed form",
         build=build,
         dims={"image": 224},
     ),

@@ -40,8 +40,8 @@ def run_if(walk: Interpreter, node: NodeProto, inputs: list[Value | None], scope
         label = "else" if taken == "then_branch" else "then"
         walk.keep_params_of(other, scope, f"{scope.owner}/{definition(node)}.{label}")
         return walk.subgraph(branches[taken], [], scope, node, taken.removesuffix("_branch"))
-    tried: dict[str, tuple[list[Value], int]] = {}
-    collected = {}
+    tried: dict[str, list[Value]] = {}
+    collected: dict[str, list[OpNode]] = {}
     failures: list[GraphcostError] = []
     for name, graph in branches.items():
         with walk.collecting() as nodes:
@@ -50,7 +50,7 @@ def run_if(walk: Interpreter, node: NodeProto, inputs: list[Value | None], scope
             except GraphcostError as error:  # a branch that cannot run for these sizes is not the one taken
                 failures.append(error)
                 continue
-            tried[name] = (outputs, 0)
+            tried[name] = outputs
             collected[name] = nodes
     if not tried:
         raise failures[0]
@@ -63,7 +63,7 @@ def run_if(walk: Interpreter, node: NodeProto, inputs: list[Value | None], scope
             walk.keep_params(nodes)
     label = dearer.removesuffix("_branch")
     walk.note(f"If {_name(node)!r}: its condition is not known; the dearer branch ({label}) is counted")
-    return tried[dearer][0]
+    return tried[dearer]
 
 
 def run_loop(walk: Interpreter, node: NodeProto, inputs: list[Value | None], scope: Scope) -> list[Value]:
@@ -231,7 +231,7 @@ def run_scan(walk: Interpreter, node: NodeProto, inputs: list[Value | None], sco
 def _scan_8(
     walk: Interpreter, node: NodeProto, inputs: list[Value | None], body: GraphProto, scope: Scope
 ) -> list[Value]:
-    scanned = next((a.i for a in node.attribute if a.name == "num_scan_inputs"), 0)
+    scanned = (_ints(node, "num_scan_inputs") or (0,))[0]
     values = [value for value in inputs[1:] if value is not None]
     specs = [value.spec for value in values if value.spec is not None and value.spec.shape]
     if not 0 < scanned <= len(values) or len(specs) < len(values) or len(specs[-1].shape) < 2:

@@ -185,7 +185,7 @@ def _ask_onnx(
     except checker.ValidationError as error:  # exporters run ahead: Resize-11 without a roi is Resize-13
         try:
             outputs = ask(defs.onnx_opset_version())
-        except Exception:
+        except Exception:  # what the newest opset says of it does not matter: the stated one refused it
             raise ModelFileError(
                 f"{name or made.op_type} ({made.op_type}): no valid operator of opset {stated}: {_reason(error)}"
             ) from error
@@ -235,7 +235,7 @@ def _ask_symbolic(
         node = ir.Node(domain, made.op_type, values, attributes, num_outputs=len(made.output))
         context = ShapeInferenceContext(dict(opsets), policy="override")
         infer(context, node)
-    except Exception:
+    except Exception:  # a malformed contrib operator: its shape stays unknown and is reported
         return unknown
     return tuple(_from_ir(output) for output in node.outputs)
 

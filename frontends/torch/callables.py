@@ -23,7 +23,7 @@ def call_source(source: str) -> tuple[Any, Any]:
     function = _find(where, name, source)
     try:
         made = _under_fake_tensors(function)
-    except Exception as error:
+    except Exception as error:  # a user's code raises anything
         detail = str(error).strip().splitlines()
         raise ModelFileError(
             f"{source}: the callable raised {type(error).__name__}: {detail[0] if detail else ''} "
@@ -57,7 +57,7 @@ def _find(where: str, name: str, source: str) -> Any:
         raise
     except ModuleNotFoundError as error:
         raise UsageError(f"{source}: cannot import {where} ({error})") from error
-    except Exception as error:
+    except Exception as error:  # a user's module raises anything
         raise ModelFileError(f"{source}: importing {where} raised {type(error).__name__}: {error}") from error
     found = getattr(module, name, None)
     if found is None:
@@ -76,5 +76,5 @@ def _under_fake_tensors(function: Any) -> Any:
     try:
         with FakeTensorMode():
             return function()
-    except Exception:
+    except Exception:  # initialisation that looks at values: pay for the memory instead
         return function()

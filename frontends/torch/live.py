@@ -1,8 +1,8 @@
 """Export a live module with torch and turn its fx graph into records.
 
 ``torch.export`` on fake tensors comes first: weights take no memory and nothing is
-computed. Where it fails, ``torch.fx`` symbolic tracing with shape propagation is tried,
-and a note says so.
+computed. Where it fails, the module is traced into an fx graph by running it on fake
+tensors (``make_fx``), and a note says so.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def export_live(source: Any, example_inputs: Any, options: LoadOptions, name: st
         warnings.simplefilter("ignore")
         try:
             program = torch.export.export(source, args, kwargs, strict=False)
-        except Exception as error:
+        except Exception as error:  # export raises anything; the fallback's note names it
             return _from_fx(torch, source, args, kwargs, name, error), replace(options, batch=None)
         return _from_program(torch, program, notes), replace(options, batch=None)
 
@@ -147,7 +147,7 @@ def _from_fx(
     try:
         with mode:
             traced = make_fx(call, pre_dispatch=True, tracing_mode="real")(*fakes)
-    except Exception as error:
+    except Exception as error:  # tracing raises anything; both reasons are told
         detail = str(error).strip().splitlines()
         raise ModelFileError(
             f"{name}: torch.export fails ({why}), and so does tracing ({type(error).__name__}: "

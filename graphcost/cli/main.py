@@ -92,7 +92,7 @@ def main(arguments: Sequence[str]) -> int:
         return _report(str(error), error, debug, error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except Exception as error:
+    except Exception as error:  # a crash must never look like a finding
         message = (
             f"internal error: {type(error).__name__}: {error}; this is a defect of graphcost {__version__}, "
             "please report it with the output of --debug"

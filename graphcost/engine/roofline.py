@@ -47,8 +47,6 @@ def efficiencies() -> dict[str, Any]:
 
 EFFICIENCY_SOURCE = "class table (graphcost/engine/efficiency.toml)"
 
-_MATRIX = frozenset({OpClass.MATMUL, OpClass.CONV, OpClass.DEPTHWISE, OpClass.ATTENTION, OpClass.RECURRENT})
-
 # torch autocast keeps these in fp32 (torch/amp autocast op lists: fp32 list).
 _FP32_UNDER_AMP = frozenset({OpClass.SOFTMAX, OpClass.NORM, OpClass.REDUCE})
 

@@ -210,6 +210,35 @@ class DataDependent(nn.Module):  # type: ignore[misc, name-defined]
         return x @ x.T if x.sum().item() > 0 else x
 
 
+def test_a_branch_on_data_is_named() -> None:
+    with pytest.raises(ModelFileError, match=r"DataDependent: torch.export fails \(.*and so does tracing"):
+        graphcost.load(DataDependent(), (torch.zeros(2, 2),))
+
+
+class Stateful(nn.Module):  # type: ignore[misc, name-defined]
+    """Keeps its last input: torch.export refuses tensors that are assigned on the way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 4)
+        self.last: Any = None
+
+    def forward(self, x: Any) -> Any:
+        self.last = x
+        return self.layer(x)
+
+
+def test_what_does_not_export_is_traced_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("graph break at line 7")
+
+    monkeypatch.setattr(torch.export, "export", refuse)
+    graph = graphcost.load(Stateful(), (torch.zeros(3, 8),))
+    assert totals(graph).cost.matmul_flops == 2 * 3 * 8 * 4 and totals(graph).params == 8 * 4 + 4
+    assert plan_step(graph).gradient_bytes == 4 * (8 * 4 + 4)
+    assert any("torch.export failed (RuntimeError: graph break at line 7)" in n for n in graph.graph["model"].notes)
+
+
 def test_custom_operators_are_named_not_zero() -> None:
     with torch.library._scoped_library("acme", "DEF") as library:
         library.define("fancy(Tensor x) -> Tensor")
