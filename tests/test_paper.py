@@ -36,8 +36,7 @@ ROWS = [
 
 def agrees(value: float, printed: str) -> bool:
     """Within one unit of the last printed digit."""
-    decimals = len(printed.partition(".")[2])
-    unit = 10.0**-decimals if decimals else 10.0 if printed.endswith("0") and len(printed) > 1 else 1.0
+    unit = 10.0 ** -len(printed.partition(".")[2])
     return abs(value - float(printed)) <= unit
 
 
