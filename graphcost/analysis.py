@@ -7,19 +7,21 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from graphcost._version import __version__
-from graphcost.engine.roofline import EFFICIENCY_SOURCE, Bound
+from graphcost.engine.roofline import EFFICIENCY_SOURCE, Bound, OpTime
 from graphcost.errors import GraphcostError, UsageError
+from graphcost.fitting import CONTEXT_BYTES, fits, memory_on
 from graphcost.frontends.options import LoadOptions
 from graphcost.graph import GraphTotals, build_graph, operators, totals
 from graphcost.ir import BatchSource, Model, Phase
-from graphcost.placing import AnalysisOptions, Choice, optimizer_of, resolve
-from graphcost.predict import Profile, StepTime, predict_calibrated, predict_paper
-from graphcost.recipe import Precision
+from graphcost.placing import AnalysisOptions, Choice, resolve
+from graphcost.predict import Message, Profile, StepTime, predict_calibrated, predict_paper, slices_of
 from graphcost.registry import did_you_mean
 from graphcost.result import (
     Analysis,
+    BytesInfo,
     CoverageInfo,
     GraphInfo,
+    InputInfo,
     MemoryInfo,
     MessageInfo,
     ModelInfo,
@@ -40,17 +42,6 @@ REBATCH = 32
 """A file fixed at batch 1 is also judged at this batch."""
 
 
-def plan_of(graph: OpGraph, options: AnalysisOptions, precision: Precision) -> StepPlan:
-    """The step of ``graph`` under the training options."""
-    return plan_step(
-        graph,
-        optimizer=optimizer_of(options.optimizer),
-        precision=precision,
-        freeze=options.freeze,
-        recompute=options.recompute,
-    )
-
-
 def predict(plan: StepPlan, choice: Choice, options: AnalysisOptions) -> StepTime:
     """The step's time under the chosen profile."""
     if choice.profile is Profile.PAPER:
@@ -62,8 +53,8 @@ def predict(plan: StepPlan, choice: Choice, options: AnalysisOptions) -> StepTim
         choice.arch,
         choice.placement,
         overlap=choice.overlap,
-        execution=choice.execution,
-        accumulate=options.accumulate,
+        bucketing=choice.bucketing,
+        pipeline=options.pipeline,
     )
 
 
@@ -80,15 +71,15 @@ def analyze_graph(
     graph: OpGraph, options: AnalysisOptions, choice: Choice, *, command: str = "analyze", rebatch_source: Any = None
 ) -> Analysis:
     """As ``analyze_with``, for a graph that is loaded already."""
-    plan = plan_of(graph, options, choice.precision)
+    plan = plan_step(graph, choice.recipe)
     step = predict(plan, choice, options)
     found = totals(graph)
     model: Model = graph.graph["model"]
     verdict = judge(step, options.max_comm_share)
     at_32 = _share_at_32(model, choice, options, rebatch_source)
     device = choice.placement.cluster.device
-    fits = plan.memory.peak_bytes <= device.mem_bytes
-    memory = MemoryInfo(**asdict(plan.memory), peak_bytes=plan.memory.peak_bytes, fits=fits)
+    held = memory_on(plan, choice)
+    memory = MemoryInfo(**asdict(held), context_bytes=CONTEXT_BYTES, fits=fits(held, device))
     return Analysis(
         graphcost_version=__version__,
         command=command,
@@ -97,9 +88,10 @@ def analyze_graph(
         training=_training_info(plan, memory),
         placement=_placement_info(choice, plan, options),
         step=_step_info(step, verdict, plan, choice, options, at_32),
-        communication=tuple(MessageInfo(**asdict(message)) for message in step.messages),
-        findings=findings_of(step, verdict, plan, found, choice.placement, options.max_comm_share),
+        communication=tuple(_message_info(message) for message in step.messages),
+        findings=findings_of(step, verdict, plan, found, choice.placement, memory, options.max_comm_share),
         ops=_op_infos(graph, plan, step),
+        timeline=slices_of(step),
     )
 
 
@@ -153,7 +145,7 @@ def _share_at_32(model: Model, choice: Choice, options: AnalysisOptions, source:
         larger = load_model(source, replace(options.load, batch=REBATCH), base=model)
     except GraphcostError:
         return None
-    return predict(plan_of(build_graph(larger), options, choice.precision), choice, options).comm_share
+    return predict(plan_step(build_graph(larger), choice.recipe), choice, options).comm_share
 
 
 def _model_info(model: Model, at_32: float | None) -> ModelInfo:
@@ -205,8 +197,13 @@ def _training_info(plan: StepPlan, memory: MemoryInfo) -> TrainingInfo:
         sparse_gradient_bytes=plan.rows_bytes,
         read_bytes=whole.read_bytes,
         write_bytes=whole.write_bytes,
+        bytes=BytesInfo(**asdict(plan.bytes)),
         memory=memory,
     )
+
+
+def _message_info(message: Message) -> MessageInfo:
+    return MessageInfo(message.what, message.link, message.kind, message.bytes, message.time_s, message.exposed_s)
 
 
 def _placement_info(choice: Choice, plan: StepPlan, options: AnalysisOptions) -> PlacementInfo:
@@ -223,8 +220,9 @@ def _placement_info(choice: Choice, plan: StepPlan, options: AnalysisOptions) ->
         batch_per_gpu=plan.batch,
         global_batch=samples,
         profile=str(choice.profile),
-        execution=str(choice.execution),
+        execution=str(choice.recipe.execution),
         overlap=str(choice.overlap),
+        buckets=choice.bucketing.name,
         accumulate=options.accumulate,
     )
 
@@ -248,6 +246,11 @@ def _step_info(
         host_s=step.host_s,
         comm_s=step.comm_s,
         exposed_comm_s=step.exposed_comm_s,
+        hidden_comm_s=step.hidden_comm_s,
+        forward_s=step.forward.wall_s if step.forward else None,
+        backward_s=step.backward.wall_s if step.backward else None,
+        update_s=step.update.wall_s if step.update else None,
+        input_stages=_input_info(step, options),
         comm_share=step.comm_share,
         comm_share_low=step.comm_share_low,
         comm_share_high=step.comm_share_high,
@@ -262,19 +265,39 @@ def _step_info(
     )
 
 
+def _input_info(step: StepTime, options: AnalysisOptions) -> InputInfo | None:
+    """The stages of the input pipeline; None under ``paper``, which knows only the copy."""
+    if not step.stages:
+        return None
+    times = {stage.what: stage.time_s for stage in step.stages}
+    return InputInfo(
+        read_s=times.get("read"),
+        decode_s=times.get("decode"),
+        copy_s=times["copy"],
+        prefetched=options.pipeline.prefetch,
+    )
+
+
 def _op_infos(graph: OpGraph, plan: StepPlan, step: StepTime) -> tuple[OpInfo, ...]:
-    """One row per operator, forward and backward together."""
-    forward = {timed.op.id: timed.time for timed in step.ops if timed.op.phase is Phase.FORWARD}
-    backward: dict[str, float] = {}
+    """One row per operator; casts and gradient sums that run on its behalf are in its times."""
+    seconds: dict[tuple[str, Phase], float] = {}
+    first: dict[str, OpTime] = {}
     for timed in step.ops:
-        if timed.op.phase is Phase.BACKWARD:
-            backward[timed.op.id] = backward.get(timed.op.id, 0.0) + timed.time.time_s
-    back_cost = {op.id: op.cost for op in plan.backward if op.cost is not None}
+        key = (timed.op.id, timed.op.phase)
+        seconds[key] = seconds.get(key, 0.0) + timed.time.time_s
+        if timed.op.phase is Phase.FORWARD:
+            first[timed.op.id] = timed.time  # the operator itself follows its casts
+    back_flops: dict[str, int] = {}
+    back_bytes: dict[str, int] = {}
+    for op in plan.backward:
+        if op.cost is not None:
+            back_flops[op.id] = back_flops.get(op.id, 0) + op.cost.flops
+            back_bytes[op.id] = back_bytes.get(op.id, 0) + op.cost.bytes
     classes = {op.id: op.op_class for op in plan.forward}
     rows = []
     for node_id, node, cost in operators(graph):
-        time, behind = forward.get(node_id), back_cost.get(node_id)
-        back_s = backward.get(node_id, 0.0)
+        time = first.get(node_id)
+        forward_s, back_s = seconds.get((node_id, Phase.FORWARD)), seconds.get((node_id, Phase.BACKWARD), 0.0)
         op_class = classes[node_id]
         rows.append(
             OpInfo(
@@ -290,12 +313,12 @@ def _op_infos(graph: OpGraph, plan: StepPlan, step: StepTime) -> tuple[OpInfo, .
                 elementwise_flops=cost.elementwise_flops if cost is not None else 0,
                 read_bytes=cost.read_bytes if cost is not None else 0,
                 write_bytes=cost.write_bytes if cost is not None else 0,
-                backward_flops=behind.flops if behind is not None else 0,
-                backward_bytes=behind.bytes if behind is not None else 0,
+                backward_flops=back_flops.get(node_id, 0),
+                backward_bytes=back_bytes.get(node_id, 0),
                 params=sum(param.numel for _, param in node.params),
-                forward_s=time.time_s if time is not None else None,
-                backward_s=back_s if time is not None else None,
-                time_s=time.time_s + back_s if time is not None else None,
+                forward_s=forward_s,
+                backward_s=back_s if forward_s is not None else None,
+                time_s=forward_s + back_s if forward_s is not None else None,
                 bound=str(time.bound) if time is not None else str(Bound.UNKNOWN),
                 efficiency=time.efficiency if time is not None and time.time_s else None,
                 efficiency_source=EFFICIENCY_SOURCE if time is not None and time.time_s else "",

@@ -7,13 +7,15 @@ from typing import Any
 
 from graphcost.arch import ARCHITECTURES, Architecture, Placement
 from graphcost.device_db import load_cluster, load_device
-from graphcost.engine.timeline import Overlap
-from graphcost.errors import PlacementError, UnknownNameError, UsageError
+from graphcost.engine.input import InputPipeline
+from graphcost.engine.timeline import BUCKETINGS, Bucketing, Overlap
+from graphcost.errors import GraphcostError, PlacementError, UnknownNameError, UsageError
 from graphcost.frontends.options import LoadOptions
 from graphcost.hardware import Cluster
-from graphcost.predict import Execution, Profile
-from graphcost.recipe import OPTIMIZERS, Optimizer, Precision
+from graphcost.predict import Profile
+from graphcost.recipe import OPTIMIZERS, Execution, Lookups, Optimizer, OptimizerKernels, Precision, Recipe
 from graphcost.registry import did_you_mean
+from graphcost.units import MIB, parse_bytes
 
 DEFAULT_CLUSTER = "dgx-a100"
 
@@ -36,13 +38,18 @@ class AnalysisOptions:
     network_kind: str | None = None
     precision: str = "fp32"
     optimizer: str = "adam"
+    optimizer_kernels: str = "fused"
+    clip_grad: bool = False
+    lookups: str = "all"
     freeze: tuple[str, ...] = ()
     profile: str = "calibrated"
     execution: str = "eager"
     overlap: str | None = None
+    buckets: str = "ddp"
     accumulate: int = 1
     recompute: bool = False
     input_sharing: int | None = None
+    pipeline: InputPipeline = field(default_factory=InputPipeline)
     max_comm_share: float = 0.5
     load: LoadOptions = field(default_factory=LoadOptions)
 
@@ -55,9 +62,9 @@ class Choice:
     placement: Placement
     cluster_source: str
     profile: Profile
-    execution: Execution
     overlap: Overlap
-    precision: Precision
+    bucketing: Bucketing
+    recipe: Recipe
 
 
 def resolve(options: AnalysisOptions) -> Choice:
@@ -73,7 +80,7 @@ def resolve(options: AnalysisOptions) -> Choice:
     overlap = named(Overlap, options.overlap, "overlap") if options.overlap is not None else default_overlap
     if profile is Profile.PAPER and overlap is Overlap.BUCKETED:
         raise UsageError("--overlap bucketed: the paper's framework knows no buckets; use none or ideal")
-    optimizer_of(options.optimizer)
+    recipe = recipe_of(options)
     if profile is Profile.PAPER and options.accumulate > 1:
         raise UsageError("--accumulate: the paper's framework knows no micro-batches; use --profile calibrated")
     arch = ARCHITECTURES.find(options.arch or ("allreduce" if options.gpus > 1 else "single"))
@@ -85,10 +92,60 @@ def resolve(options: AnalysisOptions) -> Choice:
         placement=placement,
         cluster_source="option" if options.cluster else "default",
         profile=profile,
-        execution=named(Execution, options.execution, "execution"),
         overlap=overlap,
-        precision=named(Precision, options.precision, "precision"),
+        bucketing=bucketing_of(options.buckets),
+        recipe=recipe,
     )
+
+
+def recipe_of(options: AnalysisOptions) -> Recipe:
+    """The training options as a recipe; raises ``UnknownNameError`` and ``UsageError``."""
+    return Recipe(
+        optimizer=optimizer_of(options.optimizer),
+        precision=named(Precision, options.precision, "precision"),
+        execution=named(Execution, options.execution, "execution"),
+        kernels=named(OptimizerKernels, options.optimizer_kernels, "optimizer implementation"),
+        freeze=options.freeze,
+        recompute=options.recompute,
+        accumulate=options.accumulate,
+        clip=options.clip_grad,
+        lookups=lookups_of(options.lookups),
+    )
+
+
+def lookups_of(text: str) -> Lookups:
+    """``all``, ``uniform`` or ``zipf:EXPONENT`` (``zipf`` alone: 1.05, a recommendation data set's; assumed).
+
+    >>> lookups_of("zipf:1.2").exponent
+    1.2
+    """
+    kind, _, exponent = text.partition(":")
+    if kind in ("all", "uniform") and not exponent:
+        return Lookups(kind)
+    try:
+        value = float(exponent or 1.05)
+    except ValueError:
+        value = -1.0
+    if kind != "zipf" or not 0 < value < 100:
+        raise UsageError(f"--lookups {text}: write all, uniform or zipf:EXPONENT with an exponent over 0")
+    return Lookups(kind, value)
+
+
+def bucketing_of(text: str) -> Bucketing:
+    """``ddp``, ``horovod``, or a size: DDP's scheme with that cap.
+
+    >>> bucketing_of("50MiB").cap_bytes == 50 * 2**20
+    True
+    """
+    if text in BUCKETINGS:
+        return BUCKETINGS[text]
+    try:
+        cap_bytes = parse_bytes(text)
+    except GraphcostError:
+        cap_bytes = 0.0
+    if cap_bytes <= 0:
+        raise UsageError(f"--buckets {text}: write {', '.join(BUCKETINGS)}, or a size such as 25MiB")
+    return Bucketing(text, min(1 * MIB, cap_bytes), cap_bytes)
 
 
 def optimizer_of(name: str) -> Optimizer:

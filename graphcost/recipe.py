@@ -1,11 +1,12 @@
-"""How a model is trained, apart from the model: numeric precision and optimizer."""
+"""How a model is trained, apart from the model: precision, optimizer, and what a step repeats."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any
 
 
 class Precision(StrEnum):
@@ -23,34 +24,185 @@ class Precision(StrEnum):
         return 2 if self is Precision.BF16 else 4
 
     @property
-    def halves_activations(self) -> bool:
-        """Whether activations are kept in two bytes."""
-        return self in (Precision.AMP_FP16, Precision.AMP_BF16, Precision.BF16)
-
-    @property
     def is_amp(self) -> bool:
         """Whether contractions run in a half format over fp32 weights."""
         return self in (Precision.AMP_FP16, Precision.AMP_BF16)
 
+    @property
+    def half_dtype(self) -> str | None:
+        """The two-byte format that this recipe uses, if any."""
+        return {"amp-fp16": "float16", "amp-bf16": "bfloat16", "bf16": "bfloat16"}.get(self.value)
+
+    @property
+    def scales_loss(self) -> bool:
+        """Whether the loss is scaled, and gradients unscaled (torch.amp.GradScaler goes with fp16)."""
+        return self is Precision.AMP_FP16
+
+
+class Execution(StrEnum):
+    """How operators are launched."""
+
+    EAGER = "eager"
+    COMPILED = "compiled"
+
+
+class OptimizerKernels(StrEnum):
+    """How the optimizer is implemented (torch.optim's ``fused``, ``foreach``, or neither)."""
+
+    FUSED = "fused"
+    FOREACH = "foreach"
+    FOR_LOOP = "for-loop"
+
+
+Pass = tuple[int, int]
+"""One kernel over a parameter tensor: values read and values written, per parameter."""
+
 
 @dataclass(frozen=True, slots=True)
 class Optimizer:
-    """An optimizer's work per parameter: values moved, values kept, FLOPs."""
+    """An optimizer's work per parameter value.
+
+    ``fused``: values read and written by one kernel that does it all, None where no such
+    kernel exists. ``kernels``: the pointwise kernels of the plain implementation.
+    ``state_values`` are kept per parameter; ``factored`` keeps row and column sums
+    instead of one of them.
+    """
 
     name: str
-    moved_values: int
+    fused: Pass | None
+    kernels: tuple[Pass, ...]
     state_values: int
     flops: int
+    factored: bool = False
 
+    def passes(self, kernels: OptimizerKernels) -> tuple[Pass, ...]:
+        """The kernels that one update runs over every parameter tensor."""
+        return (self.fused,) if kernels is OptimizerKernels.FUSED and self.fused is not None else self.kernels
+
+    def state_numel(self, shape: tuple[int, ...], numel: int) -> int:
+        """Values kept for a parameter of ``shape`` that holds ``numel`` values.
+
+        >>> OPTIMIZERS["adafactor"].state_numel((1000, 64), 64000), OPTIMIZERS["adam"].state_numel((10,), 10)
+        (1064, 20)
+        """
+        if self.factored and len(shape) > 1 and shape[-1] and shape[-2]:
+            return numel // shape[-1] + numel // shape[-2]
+        return self.state_values * numel
+
+
+_ADAM: tuple[Pass, ...] = ((2, 1), (1, 1), (2, 1), (1, 1), (1, 1), (1, 1), (3, 1))
+"""lerp m; scale v; add g^2 to v; square root; bias correction; epsilon; p += m / root."""
 
 OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType(
     {
         # Fused kernels: read weight, gradient, state; write weight, state (COST_MODEL: 12, 20, 28 bytes in fp32).
-        "none": Optimizer("none", 0, 0, 0),
-        "sgd": Optimizer("sgd", 3, 0, 2),
-        "momentum": Optimizer("momentum", 5, 1, 4),
-        "adam": Optimizer("adam", 7, 2, 12),
-        "adamw": Optimizer("adamw", 7, 2, 14),
+        # Plain ones: the kernels of torch.optim's foreach functions, in their order (torch 2.13).
+        "none": Optimizer("none", (0, 0), (), 0, 0),
+        "sgd": Optimizer("sgd", (2, 1), ((2, 1),), 0, 2),
+        "momentum": Optimizer("momentum", (3, 2), ((1, 1), (2, 1), (2, 1)), 1, 4),
+        "adam": Optimizer("adam", (4, 3), _ADAM, 2, 12),
+        "adamw": Optimizer("adamw", (4, 3), ((1, 1), *_ADAM), 2, 14),
+        # torch.optim.Adafactor has no fused kernel: decay, norm of p, row and column norms of g, their product,
+        # clamp, rsqrt, times g, norm of the update, p += update.
+        "adafactor": Optimizer(
+            "adafactor",
+            None,
+            ((1, 1), (1, 0), (1, 0), (1, 0), (0, 1), (1, 1), (1, 1), (2, 1), (1, 0), (2, 1)),
+            1,
+            16,
+            factored=True,
+        ),
+        # Fused: NVIDIA Apex's two stages, two norms between (p, g, m, v -> m, v, u; |p|, |u|; p, u -> p).
+        "lamb": Optimizer("lamb", (8, 4), (*_ADAM[:-1], (2, 1), (2, 1), (1, 0), (1, 0), (2, 1)), 2, 20),
     }
 )
-"""FLOPs: assumed, counted from the update equations (Kingma and Ba 2015; Loshchilov and Hutter 2019)."""
+"""FLOPs: assumed, counted from the update equations (Kingma and Ba 2015; Loshchilov and Hutter
+2019; Shazeer and Stern 2018; You et al. 2020)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lookups:
+    """Which rows of a table one batch of ``k`` lookups touches.
+
+    ``all``: every lookup another row (an upper bound, and what an uncoalesced sparse
+    gradient sends). ``uniform``: rows drawn alike. ``zipf``: row r with probability
+    proportional to ``r ** -exponent``.
+    """
+
+    distribution: str = "all"
+    exponent: float = 0.0
+
+    def rows(self, lookups: int, table_rows: int) -> int:
+        """Expected distinct rows, rounded up: ``sum_i 1 - (1 - p_i) ** k`` (COST_MODEL, 12).
+
+        >>> Lookups("uniform").rows(1000, 1000), Lookups("all").rows(1000, 1000)
+        (633, 1000)
+        """
+        if table_rows <= 0 or lookups <= 0:
+            return 0
+        if self.distribution == "all":
+            return min(lookups, table_rows)
+        import numpy as np
+
+        with np.errstate(divide="ignore"):  # a table of one row: log(0), expm1(-inf) = -1
+            if self.distribution == "uniform":
+                expected = -table_rows * float(np.expm1(lookups * np.log1p(-1 / table_rows)))
+            else:
+                ranks, counts = _ranks(table_rows)
+                weights = ranks**-self.exponent
+                shares = weights / (counts * weights).sum()
+                expected = float(-(counts * np.expm1(lookups * np.log1p(-shares))).sum())
+        return min(lookups, table_rows, int(np.ceil(expected)))
+
+
+def _ranks(table_rows: int, exact: int = 100_000) -> tuple[Any, Any]:
+    """Ranks 1 to ``table_rows`` and how often each stands: the tail in bins, whatever the table's size."""
+    import numpy as np
+
+    head = np.arange(1, min(exact, table_rows) + 1, dtype=np.float64)
+    if table_rows <= exact:
+        return head, np.ones_like(head)
+    edges = np.unique(np.geomspace(exact + 1, table_rows + 1, 2000).round())
+    middles = np.sqrt(edges[:-1] * (edges[1:] - 1))
+    return np.concatenate([head, middles]), np.concatenate([np.ones_like(head), np.diff(edges)])
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A training step's choices. ``optimizer`` "none" is inference: forward only.
+
+    ``freeze``: shell patterns of parameters not trained. ``recompute``: the forward pass
+    runs again before the backward one. ``accumulate``: micro-batches per step.
+    ``clip``: gradients are clipped by their global norm. ``dropout_mask_bytes``: kept per
+    element, 1 by torch's GPU kernel (``native_dropout``), 4 by the CPU's.
+    """
+
+    optimizer: Optimizer = OPTIMIZERS["adam"]
+    precision: Precision = Precision.FP32
+    execution: Execution = Execution.EAGER
+    kernels: OptimizerKernels = OptimizerKernels.FUSED
+    freeze: tuple[str, ...] = ()
+    recompute: bool = False
+    accumulate: int = 1
+    clip: bool = False
+    lookups: Lookups = field(default_factory=Lookups)
+    dropout_mask_bytes: int = 1
+
+    @property
+    def trains(self) -> bool:
+        """Whether there is a backward pass."""
+        return self.optimizer.name != "none"
+
+    def update_passes(self) -> tuple[tuple[str, Pass], ...]:
+        """What runs over every gradient after the backward pass, in order.
+
+        Sums of micro-batches; the scaler's unscaling and check; the norm and the scaling of
+        a clipped gradient; the optimizer.
+        """
+        found: list[tuple[str, Pass]] = [("accumulate", (2, 1))] * (self.accumulate - 1)
+        if self.precision.scales_loss:
+            found.append(("unscale", (1, 1)))
+        if self.clip:
+            found += [("gradient norm", (1, 0)), ("clip", (1, 1))]
+        found += [(self.optimizer.name, one) for one in self.optimizer.passes(self.kernels)]
+        return tuple(found) if self.trains else ()

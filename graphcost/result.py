@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+from graphcost.predict.lanes import Slice
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,15 +70,41 @@ class GraphInfo:
 
 @dataclass(frozen=True, slots=True)
 class MemoryInfo:
-    """Bytes on one device at the peak of a step."""
+    """Bytes on one device, each category at its largest, and the peak of the step (``training.memory.Memory``).
+
+    ``fits``: the peak and the framework's context go into the device.
+    """
 
     weights_bytes: int
     gradients_bytes: int
     optimizer_bytes: int
     activations_bytes: int
     buffers_bytes: int
+    temporary_bytes: int
+    bucket_bytes: int
     peak_bytes: int
+    peak_phase: str
+    context_bytes: int
     fits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BytesInfo:
+    """Memory traffic of the forward pass: eager, fused, and every weight once."""
+
+    eager_bytes: int
+    fused_bytes: int
+    weights_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class InputInfo:
+    """Seconds of each stage of the input pipeline for one step; None: nothing was said about it."""
+
+    read_s: float | None
+    decode_s: float | None
+    copy_s: float
+    prefetched: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +122,7 @@ class TrainingInfo:
     sparse_gradient_bytes: int
     read_bytes: int
     write_bytes: int
+    bytes: BytesInfo
     memory: MemoryInfo
 
 
@@ -113,12 +142,16 @@ class PlacementInfo:
     profile: str
     execution: str
     overlap: str
+    buckets: str
     accumulate: int
 
 
 @dataclass(frozen=True, slots=True)
 class StepInfo:
-    """The predicted step; ``input_s + compute_s + memory_s + host_s + exposed_comm_s = step_s``."""
+    """The predicted step; ``input_s + compute_s + memory_s + host_s + exposed_comm_s = step_s``.
+
+    ``forward_s + backward_s + update_s = compute_s + memory_s + host_s``; None under ``paper``.
+    """
 
     step_s: float
     step_low_s: float
@@ -129,6 +162,11 @@ class StepInfo:
     host_s: float
     comm_s: float
     exposed_comm_s: float
+    hidden_comm_s: float
+    forward_s: float | None
+    backward_s: float | None
+    update_s: float | None
+    input_stages: InputInfo | None
     comm_share: float
     comm_share_low: float
     comm_share_high: float
@@ -206,12 +244,20 @@ class Analysis:
     findings: tuple[Finding, ...]
     ops: tuple[OpInfo, ...]
     symbolic: Mapping[str, Any] | None = None
+    max_batch: int | None = None
+    timeline: tuple[Slice, ...] = field(default=(), repr=False)
 
     def to_dict(self, *, per_op: bool = False) -> dict[str, Any]:
-        """Plain data with the JSON contract's keys; ``ops`` only with ``per_op``, ``symbolic`` where asked for."""
-        data: dict[str, Any] = {"schema_version": SCHEMA_VERSION, **asdict(self if per_op else replace(self, ops=()))}
+        """Plain data with the JSON contract's keys; ``ops`` with ``per_op``, nothing that was not asked for."""
+        data: dict[str, Any] = {
+            "schema_version": SCHEMA_VERSION,
+            **asdict(replace(self, ops=self.ops if per_op else (), timeline=())),
+        }
+        del data["timeline"]
         if not per_op:
             del data["ops"]
+        if self.max_batch is None:
+            del data["max_batch"]
         if self.symbolic is None:
             del data["symbolic"]
         return _plain(data)  # type: ignore[no-any-return]

@@ -7,7 +7,7 @@ from enum import StrEnum
 from graphcost.arch import Placement
 from graphcost.graph import GraphTotals
 from graphcost.predict import StepTime
-from graphcost.result import Finding
+from graphcost.result import Finding, MemoryInfo
 from graphcost.training import StepPlan
 from graphcost.units import format_bandwidth, format_bytes, format_seconds, format_share
 
@@ -49,7 +49,13 @@ def reason_of(step: StepTime, plan: StepPlan) -> str:
 
 
 def findings_of(
-    step: StepTime, verdict: Verdict, plan: StepPlan, found: GraphTotals, placement: Placement, limit: float
+    step: StepTime,
+    verdict: Verdict,
+    plan: StepPlan,
+    found: GraphTotals,
+    placement: Placement,
+    memory: MemoryInfo,
+    limit: float,
 ) -> tuple[Finding, ...]:
     """Everything to report, most severe first."""
     findings = []
@@ -69,13 +75,13 @@ def findings_of(
             )
         )
     device = placement.cluster.device
-    if plan.memory.peak_bytes > device.mem_bytes:
+    if not memory.fits:
         findings.append(
             Finding(
                 "does-not-fit",
                 "warning",
-                f"the step needs {format_bytes(plan.memory.peak_bytes)} and {device.id} has "
-                f"{format_bytes(device.mem_bytes)}",
+                f"the step needs {format_bytes(memory.peak_bytes)} beside {format_bytes(memory.context_bytes)} "
+                f"of context, and {device.id} has {format_bytes(device.mem_bytes)}",
                 "memory",
             )
         )

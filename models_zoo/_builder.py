@@ -166,6 +166,10 @@ class Builder:
         """An operator that keeps the first input's shape."""
         return self.op(op_type, inputs, self.shape(inputs[0]), name=name, **attrs)
 
+    def dropout(self, x: str, ratio: float = 0.1) -> str:
+        """Active in a training step, nothing in inference."""
+        return self.pointwise("Dropout", x, ratio=ratio)
+
     def relu(self, x: str) -> str:
         """Rectifier."""
         return self.pointwise("Relu", x)
@@ -222,7 +226,7 @@ class Builder:
         """A permuted copy."""
         return self.op("Transpose", [x], [self.shape(x)[axis] for axis in order], perm=tuple(order))
 
-    def attention(self, q: str, k: str, v: str, heads: int, mask: str | None = None) -> str:
+    def attention(self, q: str, k: str, v: str, heads: int, mask: str | None = None, *, dropout: bool = False) -> str:
         """Scaled dot-product attention on ``[B, S, H*d]`` in primitive operators."""
         batch, queries, width = self.shape(q)
         keys, size = self.shape(k)[1], width // heads
@@ -234,5 +238,6 @@ class Builder:
         if mask is not None:
             scores = self.pointwise("Add", scores, mask)
         weights = self.pointwise("Softmax", scores, axis=-1)
+        weights = self.dropout(weights) if dropout else weights
         context = self.op("MatMul", [weights, v], (batch, heads, queries, size), name="context")
         return self.reshape(self.transpose(context, (0, 2, 1, 3)), (batch, queries, width))

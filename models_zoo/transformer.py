@@ -36,16 +36,18 @@ def bert(b: Builder, batch: int, dims: Mapping[str, int], *, layers: int, width:
         x = b.pointwise("Add", x, b.embedding(types, 2, width, name="token_type_embeddings"))
         positions = b.constant("position_ids", (1, seq))
         x = b.pointwise("Add", x, b.embedding(positions, BERT_POSITIONS, width, name="position_embeddings"))
-        x = b.layer_norm(x, "LayerNorm")
+        x = b.dropout(b.layer_norm(x, "LayerNorm"))
     for layer in range(layers):
         with b.scope("encoder", "layer", layer):
             with b.scope("attention", "self"):
                 q, k, v = (b.linear(x, width, name=part) for part in ("query", "key", "value"))
-                y = b.attention(q, k, v, heads, bias)
+                y = b.attention(q, k, v, heads, bias, dropout=True)
             with b.scope("attention", "output"):
-                x = b.layer_norm(b.pointwise("Add", b.linear(y, width, name="dense"), x), "LayerNorm")
+                y = b.dropout(b.linear(y, width, name="dense"))
+                x = b.layer_norm(b.pointwise("Add", y, x), "LayerNorm")
             y = b.pointwise("Gelu", b.linear(x, 4 * width, name="intermediate.dense"))
-            x = b.layer_norm(b.pointwise("Add", b.linear(y, width, name="output.dense"), x), "output.LayerNorm")
+            y = b.dropout(b.linear(y, width, name="output.dense"))
+            x = b.layer_norm(b.pointwise("Add", y, x), "output.LayerNorm")
     with b.scope("pooler"):
         first = b.op("Gather", [x, b.constant("first", ())], (batch, width), axis=1, values={1: (0,)})
         return b.finish(x, b.pointwise("Tanh", b.gemm(first, width, name="dense")))
@@ -61,17 +63,18 @@ def gpt2(b: Builder, batch: int, dims: Mapping[str, int], *, layers: int, width:
     mask = b.constant("causal_mask", (1, 1, seq, seq), "float32")
     x = b.embedding(ids, GPT2_VOCABULARY, width, name="wte")
     x = b.pointwise("Add", x, b.embedding(b.constant("position_ids", (1, seq)), GPT2_POSITIONS, width, name="wpe"))
+    x = b.dropout(x)
     for layer in range(layers):
         with b.scope("h", layer):
             y = b.layer_norm(x, "ln_1")
             with b.scope("attn"):
                 qkv = b.linear(y, 3 * width, name="c_attn")
                 q, k, v = (b.part(qkv, i * width, (i + 1) * width, name=part) for i, part in enumerate("qkv"))
-                y = b.linear(b.attention(q, k, v, heads, mask), width, name="c_proj")
+                y = b.dropout(b.linear(b.attention(q, k, v, heads, mask, dropout=True), width, name="c_proj"))
             x = b.pointwise("Add", x, y)
             with b.scope("mlp"):
                 y = b.pointwise("Gelu", b.linear(b.layer_norm(x, "ln_2"), 4 * width, name="c_fc"), approximate="tanh")
-                x = b.pointwise("Add", x, b.linear(y, width, name="c_proj"))
+                x = b.pointwise("Add", x, b.dropout(b.linear(y, width, name="c_proj")))
     x = b.reshape(b.layer_norm(x, "ln_f"), (batch * seq, width))
     logits = b.op("Gemm", [x, "wte.weight"], (batch * seq, GPT2_VOCABULARY), name="lm_head", transB=1)
     return b.finish(b.reshape(logits, (batch, seq, GPT2_VOCABULARY)))

@@ -15,7 +15,7 @@ from graphcost.errors import PlacementError
 from graphcost.graph import build_graph
 from graphcost.placing import AnalysisOptions, resolve
 from graphcost.predict import StepTime, predict_calibrated, predict_paper
-from graphcost.recipe import OPTIMIZERS
+from graphcost.recipe import OPTIMIZERS, Recipe
 from graphcost.sources import LoadOptions, load_model
 from graphcost.training import Gradient, StepPlan, plan_step
 
@@ -98,7 +98,7 @@ def test_paper_traffic_of_resnet50() -> None:
 
 def test_inference_sends_nothing() -> None:
     graph = build_graph(load_model(str(RESNET50), LoadOptions()))
-    forward_only = plan_step(graph, optimizer=OPTIMIZERS["none"])
+    forward_only = plan_step(graph, Recipe(optimizer=OPTIMIZERS["none"]))
     assert forward_only.gradients == () and forward_only.backward == ()
     options = AnalysisOptions(gpus=8, optimizer="none")
     result = analyze_graph(graph, options, resolve(options))

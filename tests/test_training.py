@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 from graphcost.graph import build_graph
 from graphcost.ir import Phase
-from graphcost.recipe import OPTIMIZERS, Precision
+from graphcost.recipe import OPTIMIZERS, Precision, Recipe
 from graphcost.sources import LoadOptions, load_model
 from graphcost.training import plan_step
 
@@ -44,7 +44,7 @@ def test_every_parameter_has_one_gradient() -> None:
     ("optimizer", "moved_per_param", "kept_per_param"), [("sgd", 12, 0), ("momentum", 20, 4), ("adam", 28, 8)]
 )
 def test_optimizer_traffic_and_state(optimizer: str, moved_per_param: int, kept_per_param: int) -> None:
-    plan = plan_step(resnet50(), optimizer=OPTIMIZERS[optimizer])
+    plan = plan_step(resnet50(), Recipe(optimizer=OPTIMIZERS[optimizer]))
     assert plan.update.bytes == moved_per_param * 25_557_032
     assert plan.memory.optimizer_bytes == kept_per_param * 25_557_032
 
@@ -60,26 +60,26 @@ def test_activations_of_resnet50_are_near_the_saved_tensors_of_torch() -> None:
 def test_frozen_parameters_get_no_gradient_and_no_work() -> None:
     everything = plan_step(resnet50())
     names = [gradient.param for gradient in everything.gradients]
-    head = plan_step(resnet50(), freeze=tuple(n for n in names if n not in names[:2]))
+    head = plan_step(resnet50(), Recipe(freeze=tuple(n for n in names if n not in names[:2])))
     assert len(head.gradients) == 2
     assert len(head.backward) < 5
     assert head.total(Phase.BACKWARD).matmul_flops == 2 * 1000 * 2048  # the classifier's dW alone
-    nothing = plan_step(resnet50(), freeze=("*",))
+    nothing = plan_step(resnet50(), Recipe(freeze=("*",)))
     assert nothing.backward == () and nothing.gradients == () and nothing.update.bytes == 0
 
 
-def test_recompute_adds_a_forward_and_keeps_nothing() -> None:
-    plain, again = plan_step(resnet50()), plan_step(resnet50(), recompute=True)
+def test_recompute_adds_a_forward_and_keeps_little() -> None:
+    plain, again = plan_step(resnet50()), plan_step(resnet50(), Recipe(recompute=True))
     forward = plain.total(Phase.FORWARD)
     assert again.total(Phase.BACKWARD) == plain.total(Phase.BACKWARD) + forward
-    assert again.memory.activations_bytes == 0
+    assert 0 < again.memory.activations_bytes < plain.memory.activations_bytes / 2
     assert [g.param for g in again.gradients] == [g.param for g in plain.gradients]
 
 
 def test_pure_bf16_halves_weights_and_gradients_and_amp_does_not() -> None:
     full, amp, half = (
-        plan_step(resnet50(), precision=p) for p in (Precision.FP32, Precision.AMP_BF16, Precision.BF16)
+        plan_step(resnet50(9), Recipe(precision=p)) for p in (Precision.FP32, Precision.AMP_BF16, Precision.BF16)
     )
     assert amp.gradient_bytes == full.gradient_bytes == 2 * half.gradient_bytes
     assert half.memory.weights_bytes * 2 == full.memory.weights_bytes
-    assert amp.memory.activations_bytes < full.memory.activations_bytes
+    assert half.memory.activations_bytes < amp.memory.activations_bytes < full.memory.activations_bytes

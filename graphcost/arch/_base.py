@@ -98,6 +98,9 @@ class Architecture(Protocol):
     def exchanges(self, plan: StepPlan, placement: Placement) -> tuple[Exchange, ...]:
         """What a step sends under the ``calibrated`` profile."""
 
+    def buffer_bytes(self, plan: StepPlan, placement: Placement) -> int:
+        """Device memory that the exchanges hold throughout, beside gradients and weights."""
+
 
 ARCHITECTURES: Registry[Architecture] = Registry("architecture", "graphcost analyze --help lists them")
 

@@ -44,6 +44,10 @@ class AllReduce:
         """One all-reduce over all gradients, bucket by bucket."""
         return all_reduce(plan.gradients, placement)
 
+    def buffer_bytes(self, plan: StepPlan, placement: Placement) -> int:
+        """Buckets are copies of all gradients (torch DDP without ``gradient_as_bucket_view``)."""
+        return plan.gradient_bytes if placement.gpus > 1 else 0
+
 
 def all_reduce(gradients: Iterable[Gradient], placement: Placement) -> tuple[Exchange, ...]:
     """The exchange of ``gradients``, each whole; nothing for one GPU."""

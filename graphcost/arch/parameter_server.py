@@ -64,6 +64,10 @@ class ParameterServer:
             Exchange("push gradients", "network", kind, payload, size, seconds, True, network.interference),
         )
 
+    def buffer_bytes(self, plan: StepPlan, placement: Placement) -> int:
+        """Gradients go to the host as they are."""
+        return 0
+
 
 def sent_bytes(plan: StepPlan) -> int:
     """Bytes of all gradients, tables marked sparse by their touched rows."""

@@ -62,5 +62,10 @@ class Pearl:
             )
         return (*parts, *all_reduce(plan.dense_gradients, placement))
 
+    def buffer_bytes(self, plan: StepPlan, placement: Placement) -> int:
+        """Buckets of the dense part, as AllReduce."""
+        dense = sum(gradient.bytes for gradient in plan.dense_gradients)
+        return dense if placement.gpus > 1 else 0
+
 
 ARCHITECTURES.add(Pearl.name, Pearl())

@@ -37,5 +37,9 @@ class Single:
         """Nothing."""
         return ()
 
+    def buffer_bytes(self, plan: StepPlan, placement: Placement) -> int:
+        """Nothing is sent."""
+        return 0
+
 
 ARCHITECTURES.add(Single.name, Single())

@@ -41,6 +41,7 @@ class Outcome:
 @shared.cluster_options
 @shared.size_options
 @shared.training_options
+@shared.input_options
 @shared.verdict_options
 @click.option("--format", "form", type=click.Choice(sorted(FORMATS)), default="text", show_default=True)
 @click.option(

@@ -9,13 +9,14 @@ from typing import Any, TypeVar
 import click
 
 from graphcost.arch import ARCHITECTURES
-from graphcost.engine.timeline import Overlap
+from graphcost.engine.input import InputPipeline
+from graphcost.engine.timeline import BUCKETINGS, Overlap
 from graphcost.errors import UsageError
 from graphcost.frontends.options import LoadOptions
 from graphcost.placing import AnalysisOptions
-from graphcost.predict import Execution, Profile
-from graphcost.recipe import OPTIMIZERS, Precision
-from graphcost.units import parse_bandwidth, parse_flops_per_s, parse_share
+from graphcost.predict import Profile
+from graphcost.recipe import OPTIMIZERS, Execution, OptimizerKernels, Precision
+from graphcost.units import parse_bandwidth, parse_bytes, parse_flops_per_s, parse_share
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,13 +65,34 @@ training_options = _stack(
     click.option(
         "--optimizer", default="adam", show_default=True, metavar="|".join(OPTIMIZERS), help="none: forward only."
     ),
+    click.option(
+        "--optimizer-kernels", default="fused", show_default=True, metavar="|".join(OptimizerKernels),
+        help="Implementation of the optimizer.",
+    ),
+    click.option("--clip-grad", is_flag=True, help="Clip gradients by their global norm."),
+    click.option(
+        "--lookups", default="all", show_default=True, metavar="all|uniform|zipf:EXPONENT",
+        help="Which rows of sparse tables a batch touches.",
+    ),
     click.option("--freeze", multiple=True, metavar="PATTERN", help="Parameters not trained (shell pattern)."),
     click.option("--profile", default="calibrated", show_default=True, metavar="|".join(Profile)),
     click.option("--execution", default="eager", show_default=True, metavar="|".join(Execution)),
     click.option("--overlap", metavar="|".join(Overlap), help="Default bucketed; none under paper."),
+    click.option(
+        "--buckets", default="ddp", show_default=True, metavar="|".join((*BUCKETINGS, "SIZE")),
+        help="How gradients are grouped for sending.",
+    ),
     click.option("--accumulate", type=int, default=1, show_default=True, help="Micro-batches per step."),
     click.option("--recompute", is_flag=True, help="Recompute activations in the backward pass."),
     click.option("--input-sharing", type=int, help="GPUs contending for one PCIe on input copies (paper)."),
+)  # fmt: skip
+
+input_options = _stack(
+    click.option("--sample-bytes", type=parse_bytes, metavar="SIZE", help="Stored size of a sample, e.g. 110kB."),
+    click.option("--storage", type=parse_bandwidth, metavar="RATE", help="What one server reads of training data."),
+    click.option("--decode-rate", type=float, metavar="N", help="Samples per second that one CPU core decodes."),
+    click.option("--data-workers", type=int, default=4, show_default=True, help="Decoding processes per GPU."),
+    click.option("--no-prefetch", is_flag=True, help="Batches are not made ready ahead of time."),
 )
 
 placement_options = _stack(
@@ -147,7 +169,21 @@ def analysis_options(values: dict[str, Any]) -> AnalysisOptions:
     chosen = {renamed.get(name, name): value for name, value in values.items()}
     names = ("batch", "dims", "input_shapes", "input_values", "signature")
     load = load_options(**{name: values[name] for name in names})
-    return AnalysisOptions(**{name: value for name, value in chosen.items() if name in fields}, load=load)
+    taken = {name: value for name, value in chosen.items() if name in fields}
+    return AnalysisOptions(**taken, load=load, pipeline=pipeline_of(values))
+
+
+def pipeline_of(values: dict[str, Any]) -> InputPipeline:
+    """The input options; raises ``UsageError`` for a size without a rate and for what cannot be."""
+    sample_bytes, storage = values.get("sample_bytes"), values.get("storage")
+    rate, workers = values.get("decode_rate"), values.get("data_workers", 4)
+    if (sample_bytes is None) != (storage is None):
+        raise UsageError("--sample-bytes and --storage go together: how much is read, and how fast")
+    if rate is not None and rate <= 0:
+        raise UsageError(f"--decode-rate {rate:g}: a core decodes more than 0 samples per second")
+    if workers < 1:
+        raise UsageError(f"--data-workers {workers}: at least one")
+    return InputPipeline(sample_bytes, storage, rate, workers, prefetch=not values.get("no_prefetch", False))
 
 
 def _pairs(items: tuple[str, ...], option: str, form: str) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import Any
 
 from graphcost.hardware import Device
-from graphcost.ir import OpCost, Phase
+from graphcost.ir import Phase
 from graphcost.ops import OpClass
 from graphcost.recipe import Precision
 from graphcost.training import PlannedOp
@@ -47,9 +47,6 @@ def efficiencies() -> dict[str, Any]:
 
 EFFICIENCY_SOURCE = "class table (graphcost/engine/efficiency.toml)"
 
-# torch autocast keeps these in fp32 (torch/amp autocast op lists: fp32 list).
-_FP32_UNDER_AMP = frozenset({OpClass.SOFTMAX, OpClass.NORM, OpClass.REDUCE})
-
 
 def op_time(op: PlannedOp, device: Device, precision: Precision) -> OpTime:
     """Time of all trips of ``op``. An operator without a rule takes no time here: coverage reports it."""
@@ -57,27 +54,18 @@ def op_time(op: PlannedOp, device: Device, precision: Precision) -> OpTime:
         return OpTime(0.0, Bound.UNKNOWN, 0.0)
     if op.op_class is OpClass.FREE or (op.cost.flops == 0 and op.cost.bytes == 0):
         return OpTime(0.0, Bound.FREE, 0.0)
-    entry = efficiencies()[op.op_class]
+    entry = efficiencies()["update" if op.phase is Phase.UPDATE else op.op_class]
     compute_s = _compute_s(op, device, precision, entry["compute"])
-    traffic = op.cost.bytes * traffic_scale(op.op_class, precision)
-    memory_s = traffic / (entry["memory"] * device.mem_bytes_per_s)
+    memory_s = op.cost.bytes / (entry["memory"] * device.mem_bytes_per_s)
     bound = Bound.COMPUTE if compute_s > memory_s else Bound.MEMORY
     busy_s = max(compute_s, memory_s)
-    total_s = busy_s + device.launch_s * op.repeat
+    total_s = busy_s + device.launch_s * op.launches * op.repeat
     nominal = entry["compute"] if bound is Bound.COMPUTE else entry["memory"]
     return OpTime(total_s, bound, nominal * busy_s / total_s if total_s else 0.0)
 
 
-def update_time(cost: OpCost, tensors: int, device: Device) -> float:
-    """Time of the optimizer: memory bound, one fused kernel sequence per parameter tensor."""
-    if cost.bytes == 0:
-        return 0.0
-    share: float = efficiencies()["update"]["memory"]
-    return cost.bytes / (share * device.mem_bytes_per_s) + tensors * device.launch_s
-
-
 def host_time(launches: int, phase: Phase, *, compiled: bool) -> float:
-    """Host time of launching ``launches`` operators one after another."""
+    """Host time of launching ``launches`` operators (of the update: parameter tensors) one after another."""
     host = efficiencies()["host"]
     if compiled:
         return float(launches * host["compiled_op_s"])
@@ -87,15 +75,10 @@ def host_time(launches: int, phase: Phase, *, compiled: bool) -> float:
 
 def _compute_s(op: PlannedOp, device: Device, precision: Precision, share: float) -> float:
     assert op.cost is not None
-    matmul_s = op.cost.matmul_flops / (share * device.peak(precision.value)) if op.cost.matmul_flops else 0.0
     vector = device.vector_peak("float32") or device.peak("tf32" if precision is Precision.TF32 else precision.value)
-    return matmul_s + op.cost.elementwise_flops / (share * vector)
-
-
-def traffic_scale(op_class: OpClass, precision: Precision) -> float:
-    """Bytes under ``precision`` relative to the fp32 the graph is counted in."""
-    if precision is Precision.BF16:
-        return 0.5
-    if precision.is_amp:
-        return 1.0 if op_class in _FP32_UNDER_AMP else 0.5
-    return 1.0
+    seconds = op.cost.elementwise_flops / (share * vector)
+    if op.cost.matmul_flops:
+        # What the autocast lists leave in fp32 runs at the precision's own peak where a device states no other.
+        dtype = op.dtype if op.dtype == "tf32" or op.dtype in device.peak_flops_per_s else precision.value
+        seconds += op.cost.matmul_flops / (share * op.matrix_share * device.peak(dtype))
+    return seconds

@@ -26,7 +26,10 @@ def saved_bytes(node: OpNode, saves: tuple[str, ...]) -> int:
     return sum(_saved_one(node, name) for name in saves)
 
 
-def _saved_one(node: OpNode, name: str) -> int:
+def _saved_one(node: OpNode, token: str) -> int:
+    name = token.partition("?")[0]
+    if name == "indices":
+        return 8 * node.out.numel
     if name == "inputs":
         return read_bytes(*node.inputs)
     if name == "mask":
@@ -53,6 +56,20 @@ def pointwise_backward(saves: tuple[str, ...] = (), flops_per_element: int | Non
         return cost
 
     return backward
+
+
+def sum_backward(node: OpNode, wrt: frozenset[int]) -> OpCost:
+    """``Y = A + B``: dY itself is the gradient of an operand of its size; it is summed down to a broadcast one."""
+    return added_backward(node, wrt)
+
+
+def difference_backward(node: OpNode, wrt: frozenset[int]) -> OpCost:
+    """``Y = A - B``: as a sum, and B's gradient is negated."""
+    cost = added_backward(node, wrt)
+    if 1 in wrt:
+        spec = node.require(1)
+        cost += OpCost(0, spec.numel, spec.size_bytes, spec.size_bytes)
+    return cost
 
 
 def product_backward(node: OpNode, wrt: frozenset[int]) -> OpCost:
@@ -112,9 +129,10 @@ def contraction_backward(
 
 
 def added_backward(node: OpNode, wrt: frozenset[int]) -> OpCost:
-    """Gradients of inputs that were added to the output: dY is read and summed to their shape."""
+    """Gradients of inputs that were added to the output: dY itself, or its sum down to their shape."""
     out, cost = node.out, OpCost()
     for index in sorted(wrt):
         spec = node.require(index)
-        cost += OpCost(0, broadcast_sum_flops(spec, out), out.size_bytes, spec.size_bytes)
+        if spec.numel < out.numel:
+            cost += OpCost(0, broadcast_sum_flops(spec, out), out.size_bytes, spec.size_bytes)
     return cost

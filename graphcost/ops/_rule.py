@@ -6,7 +6,8 @@ costs nothing, and anything else is unknown (``None``) and reported.
 A forward rule is ``rule(node) -> OpCost``. A backward rule is
 ``backward(node, wrt) -> OpCost`` with ``wrt`` the input indices whose gradient is
 needed. ``saves`` names the tensors kept for the backward pass: ``"in0"``, ``"out0"``,
-``"inputs"``, or ``"mask"`` (one byte per output element).
+``"inputs"``, ``"mask"`` (a dropout's) or ``"indices"`` (a maximum's positions);
+``"in0?1"`` keeps input 0 where the gradient of input 1 is needed.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def _activation(node: OpNode) -> int:
     return activation_flops(attr_str(node, "activation")) * node.out.numel
 
 
-@rule("Conv", op_class=OpClass.CONV, backward=contraction_backward(_plain, adds=(2,)), saves=("in0", "in1"))
+@rule("Conv", op_class=OpClass.CONV, backward=contraction_backward(_plain, adds=(2,)), saves=("in0?1", "in1?0"))
 def conv(node: OpNode) -> OpCost:
     """``[N, C, *] * [M, C/g, *k] -> [N, M, *]``: one MAC per output element, C/g and kernel point.
 
@@ -70,7 +70,7 @@ def qlinear_conv(node: OpNode) -> OpCost:
     domain=MICROSOFT,
     op_class=OpClass.CONV,
     backward=contraction_backward(_plain, adds=(2, 3), activation=_activation),
-    saves=("in0", "in1", "out0"),
+    saves=("in0?1", "in1?0", "out0"),
 )
 def fused_conv(node: OpNode) -> OpCost:
     """Conv, bias at 2, residual at 3, activation.
@@ -87,7 +87,7 @@ def fused_conv(node: OpNode) -> OpCost:
     domain=MICROSOFT,
     op_class=OpClass.CONV,
     backward=contraction_backward(_channels_last, adds=(2, 3), activation=_activation),
-    saves=("in0", "in1", "out0"),
+    saves=("in0?1", "in1?0", "out0"),
 )
 def nhwc_conv(node: OpNode) -> OpCost:
     """``[N, *, C] * [M, C/g, *k] -> [N, *, M]``.
@@ -110,14 +110,14 @@ def _transpose_flops(node: OpNode) -> int:
     "ConvTranspose",
     op_class=OpClass.CONV,
     backward=contraction_backward(_transpose_flops, adds=(2,)),
-    saves=("in0", "in1"),
+    saves=("in0?1", "in1?0"),
 )
 @rule(
     "ConvTransposeWithDynamicPads",
     domain=MICROSOFT,
     op_class=OpClass.CONV,
     backward=contraction_backward(_transpose_flops, adds=(3,)),
-    saves=("in0", "in1"),
+    saves=("in0?1", "in1?0"),
 )
 def conv_transpose(node: OpNode) -> OpCost:
     """``[N, C, *] * [C, M/g, *k]``: one MAC per *input* element, M/g and kernel point.
@@ -166,7 +166,7 @@ def _causal_flops(node: OpNode) -> int:
     "CausalConvWithState",
     op_class=OpClass.DEPTHWISE,
     backward=contraction_backward(_causal_flops, adds=(2,)),
-    saves=("in0", "in1"),
+    saves=("in0?1", "in1?0"),
 )
 def causal_conv(node: OpNode) -> OpCost:
     """``[B, C, L] * [C, 1, k] -> [B, C, L]``, depthwise; the carried state takes part as input.

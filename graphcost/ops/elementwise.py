@@ -7,7 +7,14 @@ keeps decides the group an operator is registered in.
 from __future__ import annotations
 
 from graphcost.ir import OpCost, OpNode
-from graphcost.ops._backward import copy_backward, no_gradient, pointwise_backward, product_backward
+from graphcost.ops._backward import (
+    copy_backward,
+    difference_backward,
+    no_gradient,
+    pointwise_backward,
+    product_backward,
+    sum_backward,
+)
 from graphcost.ops._conventions import ROTARY, pointwise_flops
 from graphcost.ops._rule import BackwardRule, OpClass, read_bytes, rule, traffic
 from graphcost.ops._shapes import rank_at_least
@@ -33,7 +40,8 @@ _FROM_INPUT = (
     "Softsign", "Shrink", "Clip", "Erf", "Log", "Abs", "Sin", "Cos", "Asin", "Acos", "Atan", "Sinh", "Cosh",
     "Asinh", "Acosh", "Atanh",
 )  # fmt: skip
-_LINEAR = ("Add", "Sub", "Sum", "Mean", "Neg")
+_SUMS = ("Add", "Sum")
+_LINEAR = ("Mean", "Neg")
 _NO_GRADIENT = (
     "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or", "Xor", "Not", "BitwiseAnd",
     "BitwiseNot", "BitwiseOr", "BitwiseXor", "BitShift", "IsInf", "IsNaN",
@@ -42,11 +50,14 @@ _NO_GRADIENT = (
 
 _pointwise(*_FROM_OUTPUT, backward=pointwise_backward(("out0",)), saves=("out0",))
 _pointwise(*_FROM_INPUT, backward=pointwise_backward(("in0",)), saves=("in0",))
+_pointwise(*_SUMS, backward=sum_backward)
+_pointwise("Sub", backward=difference_backward)
 _pointwise(*_LINEAR, backward=pointwise_backward())
 _pointwise(*_NO_GRADIENT, backward=no_gradient)
-_pointwise("Mul", backward=product_backward, saves=("in0", "in1"))
+_pointwise("Mul", backward=product_backward, saves=("in0?1", "in1?0"))
+_pointwise("Div", backward=pointwise_backward(("inputs",)), saves=("in0?1", "in1?0"))
 _pointwise(
-    "Div", "Pow", "Mod", "PRelu", "SwiGLU", "Max", "Min",
+    "Pow", "Mod", "PRelu", "SwiGLU", "Max", "Min",
     backward=pointwise_backward(("inputs",)), saves=("inputs",),
 )  # fmt: skip
 _pointwise("Where", backward=pointwise_backward(("in0",)), saves=("in0",))

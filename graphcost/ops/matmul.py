@@ -41,7 +41,7 @@ def _matmul_flops(node: OpNode) -> int:
     return product_flops(node, node.require(0).shape, node.require(1).shape)
 
 
-@rule("MatMul", op_class=OpClass.MATMUL, backward=contraction_backward(_matmul_flops), saves=("in0", "in1"))
+@rule("MatMul", op_class=OpClass.MATMUL, backward=contraction_backward(_matmul_flops), saves=("in0?1", "in1?0"))
 def matmul(node: OpNode) -> OpCost:
     """``[*, m, k] @ [*, k, n] -> [*, m, n]``: one MAC per output element and k.
 
@@ -89,7 +89,7 @@ def _activation(node: OpNode) -> int:
     "Gemm",
     op_class=OpClass.MATMUL,
     backward=contraction_backward(_gemm_flops, adds=(2,)),
-    saves=("in0", "in1"),
+    saves=("in0?1", "in1?0"),
 )
 def gemm(node: OpNode) -> OpCost:
     """``alpha * op(A)[m, k] @ op(B)[k, n] + beta * C``; the scalars ride in the product's epilogue.
@@ -104,7 +104,7 @@ def gemm(node: OpNode) -> OpCost:
     domain=MICROSOFT,
     op_class=OpClass.MATMUL,
     backward=contraction_backward(_gemm_flops, adds=(2,), activation=_activation),
-    saves=("in0", "in1", "out0"),
+    saves=("in0?1", "in1?0", "out0"),
 )
 def fused_gemm(node: OpNode) -> OpCost:
     """Gemm with an activation on its output.
@@ -132,7 +132,7 @@ def _fused_flops(node: OpNode) -> int:
     domain=MICROSOFT,
     op_class=OpClass.MATMUL,
     backward=contraction_backward(_fused_flops, activation=_activation),
-    saves=("in0", "in1"),
+    saves=("in0?1", "in1?0"),
 )
 def fused_matmul(node: OpNode) -> OpCost:
     """MatMul of operands transposed on the fly (``transA``, ``transBatchA``, ...).
@@ -151,7 +151,7 @@ def _fast_gelu(node: OpNode) -> int:
     domain=MICROSOFT,
     op_class=OpClass.MATMUL,
     backward=contraction_backward(_matmul_flops, adds=(2,), activation=_fast_gelu),
-    saves=("in0", "in1", "out0"),
+    saves=("in0?1", "in1?0", "out0"),
 )
 def gemm_fast_gelu(node: OpNode) -> OpCost:
     """MatMul, bias, tanh-approximated GELU.

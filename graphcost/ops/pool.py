@@ -49,8 +49,8 @@ rule(
     "MaxPool",
     "GlobalMaxPool",
     op_class=OpClass.POOL,
-    backward=_pool_backward(("in0", "out0"), whole_window=False),
-    saves=("in0", "out0"),
+    backward=_pool_backward(("indices",), whole_window=False),
+    saves=("in0", "indices"),
 )(pool)
 rule(
     "LpPool",

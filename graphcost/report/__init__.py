@@ -11,6 +11,7 @@ from graphcost.errors import UsageError
 from graphcost.report.html import html_report
 from graphcost.report.markdown import csv_report, markdown_report
 from graphcost.report.text import text_report
+from graphcost.report.trace import trace_report
 from graphcost.result import SCHEMA_VERSION, Analysis
 
 Renderer = Callable[..., str]
@@ -30,9 +31,13 @@ FORMATS: Mapping[str, Renderer] = {
     "markdown": markdown_report,
     "csv": csv_report,
     "html": html_report,
+    "trace": trace_report,
 }
 
-_SUFFIXES = {".txt": "text", ".json": "json", ".md": "markdown", ".csv": "csv", ".html": "html", ".htm": "html"}
+_SUFFIXES = {
+    ".txt": "text", ".json": "json", ".md": "markdown", ".csv": "csv", ".html": "html", ".htm": "html",
+    ".trace": "trace", ".trace.json": "trace",
+}  # fmt: skip
 
 
 def render(results: Sequence[Analysis], form: str, **detail: Any) -> str:
@@ -44,7 +49,9 @@ def render(results: Sequence[Analysis], form: str, **detail: Any) -> str:
 
 def format_of(output: str) -> str:
     """The format that a file's suffix chooses."""
-    suffix = PurePath(output).suffix.lower()
+    path = PurePath(output.lower())
+    suffix = "".join(path.suffixes[-2:])
+    suffix = suffix if suffix in _SUFFIXES else path.suffix
     if suffix not in _SUFFIXES:
         raise UsageError(f"--output {output}: no format for suffix {suffix!r} (known: {', '.join(_SUFFIXES)})")
     return _SUFFIXES[suffix]

@@ -20,6 +20,7 @@ from graphcost.units import (
 
 _VERDICTS = {"flagged": "FLAGGED", "clear": "CLEAR", "too-close": "TOO CLOSE"}
 _BAR = 24
+_PHASES = {"forward": "forward pass", "backward": "backward pass", "update": "update"}
 
 
 def text_report(
@@ -117,18 +118,43 @@ def _step(r: Analysis, width: int) -> str:
         f"{format_share(step.scaling_efficiency)}, bound by {step.bound}"
     )
     named = [
-        ("compute", step.compute_s),
-        ("memory", step.memory_s),
-        ("host", step.host_s),
-        ("input", step.input_s),
-        ("communication", step.exposed_comm_s),
+        ("compute", step.compute_s, ""),
+        ("memory", step.memory_s, ""),
+        ("host", step.host_s, ""),
+        ("input", step.input_s, _input_note(r)),
+        ("communication", step.exposed_comm_s, _hidden_note(r)),
     ]
     rows = []
-    for name, seconds in named:
+    for name, seconds, note in named:
         share = seconds / step.step_s if step.step_s else 0.0
-        note = f"exposed, of {format_seconds(step.comm_s)}" if name == "communication" and step.comm_s else ""
         rows.append([f"  {name}", format_seconds(seconds), format_share(share), "#" * round(share * _BAR), note])
-    return head + "\n" + table_text(["", "", "", "", ""], rows, right=(1, 2), width=width, header=False)
+    table = table_text(["", "", "", "", ""], rows, right=(1, 2), width=width, header=False)
+    return head + "\n" + table + _phases(r)
+
+
+def _hidden_note(r: Analysis) -> str:
+    if not r.step.comm_s:
+        return ""
+    return f"exposed, {format_seconds(r.step.hidden_comm_s)} hidden"
+
+
+def _input_note(r: Analysis) -> str:
+    """The stages of the input pipeline, and those that nobody described."""
+    stages = r.step.input_stages
+    if stages is None:
+        return ""
+    known = [("read", stages.read_s), ("decode", stages.decode_s), ("copy", stages.copy_s)]
+    text = ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in known if seconds is not None)
+    missing = [name for name, seconds in known if seconds is None]
+    return text + (f"; {' and '.join(missing)} not given" if missing else "")
+
+
+def _phases(r: Analysis) -> str:
+    step = r.step
+    if step.forward_s is None or step.backward_s is None or step.update_s is None:
+        return ""
+    phases = (("forward", step.forward_s), ("backward", step.backward_s), ("update", step.update_s))
+    return "  of which " + ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in phases) + "\n"
 
 
 def _memory(r: Analysis, width: int) -> str:
@@ -137,19 +163,24 @@ def _memory(r: Analysis, width: int) -> str:
     text = (
         f"memory {format_bytes(memory.peak_bytes)} ({fits}): weights {format_bytes(memory.weights_bytes)}, "
         f"gradients {format_bytes(memory.gradients_bytes)}, optimizer {format_bytes(memory.optimizer_bytes)}, "
-        f"activations {format_bytes(memory.activations_bytes)}, buffers {format_bytes(memory.buffers_bytes)}"
+        f"activations {format_bytes(memory.activations_bytes)}, buffers {format_bytes(memory.buffers_bytes)}, "
+        f"communication {format_bytes(memory.bucket_bytes)}; the peak is in the {_PHASES[memory.peak_phase]}"
     )
+    if r.max_batch is not None:
+        text += f"; largest batch that fits: {r.max_batch}" if r.max_batch else "; not even a batch of 1 fits"
     return textwrap.fill(text, width, subsequent_indent="  ")
 
 
 def _graph(r: Analysis, width: int) -> str:
     graph = r.graph
-    forward, backward = r.training.forward_flops, r.training.backward_flops
+    forward, backward, moved = r.training.forward_flops, r.training.backward_flops, r.training.bytes
     text = (
         f"graph {format_macs(graph.macs)}, {format_flops(graph.matmul_flops)} matmul, "
         f"{format_flops(graph.elementwise_flops)} elementwise, {format_count(graph.params)} parameters "
         f"({format_bytes(graph.param_bytes)}), {format_count(graph.buffers)} buffers; "
-        f"training {format_flops(forward + backward + r.training.update_flops)} a step"
+        f"training {format_flops(forward + backward + r.training.update_flops)} a step; forward traffic "
+        f"{format_bytes(moved.eager_bytes)} eager, {format_bytes(moved.fused_bytes)} fused, "
+        f"{format_bytes(moved.weights_bytes)} weights alone"
     )
     return textwrap.fill(text, width, subsequent_indent="  ") + "\n"
 

@@ -73,8 +73,10 @@ ROWS = {
 }
 
 BACK = {
-    # the bias' gradient sums 20 elements to 5
-    "add-broadcast": back(ADD, {0, 1}, 0, 20 + (20 + 20), 160, 100),
+    # dY itself is one gradient, the bias' sums 20 elements to 5
+    "add-broadcast": back(ADD, {0, 1}, 0, 20, 80, 20),
+    # as above, and the second operand's five sums are negated
+    "sub": back(ROWS["Sub"].node, {0, 1}, 0, 20 + 5, 80 + 20, 20 + 20),
     "mul-broadcast": back(MUL, {0, 1}, 0, 60, (80 + 20) + (80 + 80), 100),
     "relu": back(ROWS["Relu"].node, {0}, 0, 20, 160, 80),
     "gelu": back(ROWS["Gelu"].node, {0}, 0, 80, 160, 80),

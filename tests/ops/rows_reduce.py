@@ -75,8 +75,8 @@ BACK = {
     "reduce-max": back(ROWS["ReduceMax"].node, {0}, 0, 20, 16 + 80 + 16, 80),
     "argmax": back(ROWS["ArgMax"].node, {0}, 0, 0, 0, 0),
     "softmax": back(SOFTMAX, {0}, 0, 4 * 30, 240, 120),
-    # one element of each window
-    "max-pool": back(MAXPOOL, {0}, 0, 32, 128 + 512 + 128, 512),
+    # one element of each window, found by its eight-byte position
+    "max-pool": back(MAXPOOL, {0}, 0, 32, 128 + 8 * 32, 512),
     "average-pool": back(AVGPOOL, {0}, 0, 128, 128, 512),
     "cross-entropy": back(CROSS, {0}, 0, 120, 288 + 4, 240),
     "nll": back(ROWS["nll"].node, {0}, 0, 6, 48 + 4, 240),

@@ -82,7 +82,9 @@ def test_every_standard_operator_is_counted_free_or_listed() -> None:
 def test_rules_name_tensors_to_save() -> None:
     for entry in RULES.values():
         for name in entry.saves:
-            assert name in {"inputs", "mask"} or name.removeprefix("in").removeprefix("out").isdigit()
+            what, _, needed = name.partition("?")
+            assert what in {"inputs", "mask", "indices"} or what.removeprefix("in").removeprefix("out").isdigit()
+            assert needed == "" or needed.isdigit()
 
 
 @pytest.mark.parametrize("row", ROWS)

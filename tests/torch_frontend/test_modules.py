@@ -14,7 +14,7 @@ from graphcost.cli.main import main
 from graphcost.errors import MissingSizeError, ModelFileError, UsageError
 from graphcost.graph import parameters, totals
 from graphcost.ir import Phase
-from graphcost.recipe import OPTIMIZERS
+from graphcost.recipe import OPTIMIZERS, Recipe
 from graphcost.training import plan_step
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
@@ -262,7 +262,7 @@ def test_the_same_network_through_onnx(tmp_path: Path) -> None:
 
 
 def test_no_optimizer_is_inference() -> None:
-    plan = plan_step(loaded("attention"), optimizer=OPTIMIZERS["none"])
+    plan = plan_step(loaded("attention"), Recipe(optimizer=OPTIMIZERS["none"]))
     assert plan.backward == ()
     assert len(parameters(loaded("attention"))) == 7
 

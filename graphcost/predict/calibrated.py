@@ -1,0 +1,140 @@
+"""The ``calibrated`` profile: a roofline per operator, a host lane, communication beside the backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from graphcost.arch import Architecture, Placement
+from graphcost.engine.input import InputPipeline, exposed_input_s, input_stages
+from graphcost.engine.roofline import Bound, efficiencies, host_time, op_time
+from graphcost.engine.timeline import BUCKETINGS, Bucket, Bucketing, Overlap, buckets, exposure
+from graphcost.ir import Phase
+from graphcost.predict.step_time import Message, PhaseTime, StepTime, TimedOp
+from graphcost.recipe import Execution
+from graphcost.training import PlannedOp, StepPlan
+
+
+def predict_calibrated(
+    plan: StepPlan,
+    arch: Architecture,
+    placement: Placement,
+    *,
+    overlap: Overlap = Overlap.BUCKETED,
+    bucketing: Bucketing = BUCKETINGS["ddp"],
+    pipeline: InputPipeline | None = None,
+) -> StepTime:
+    """Time of one step of all its micro-batches; each part is over the whole step.
+
+    The host runs ahead as long as it is the faster, so a step takes the longer of GPU and
+    host. The optimizer begins when every bucket has arrived, as in DDP.
+    """
+    pipeline = pipeline or InputPipeline()
+    device, accumulate = placement.cluster.device, plan.recipe.accumulate
+    timed = {
+        phase: tuple(TimedOp(op, op_time(op, device, plan.precision)) for op in ops)
+        for phase, ops in (
+            (Phase.FORWARD, plan.forward), (Phase.BACKWARD, plan.backward), (Phase.UPDATE, plan.updates),
+        )
+    }  # fmt: skip
+    everything = (*timed[Phase.FORWARD], *timed[Phase.BACKWARD])
+    compute_s = accumulate * _busy_s(everything, Bound.COMPUTE) + _busy_s(timed[Phase.UPDATE], Bound.COMPUTE)
+    memory_s = accumulate * _busy_s(everything, Bound.MEMORY) + _busy_s(timed[Phase.UPDATE], Bound.MEMORY)
+    forward, backward, update = _phases(plan, timed)
+    host_s = forward.wait_s + backward.wait_s + update.wait_s
+    messages = _exchange(
+        plan, arch, placement, timed[Phase.BACKWARD], backward.wall_s / accumulate, overlap, bucketing
+    )
+    exposed_comm_s = sum(message.exposed_s for message in messages)
+    samples = None if plan.batch is None else accumulate * plan.batch
+    copy_rate = placement.cluster.server.pcie.bytes_per_s * max(1, _uplinks(placement)) / placement.gpus_per_server
+    stages = input_stages(pipeline, samples, accumulate * plan.input_bytes, placement.gpus_per_server, copy_rate)
+    interval = efficiencies()["interval"]
+    return StepTime(
+        input_s=exposed_input_s(pipeline, stages, compute_s + memory_s + host_s + exposed_comm_s),
+        compute_s=compute_s,
+        memory_s=memory_s,
+        host_s=host_s,
+        comm_s=sum(message.time_s for message in messages),
+        exposed_comm_s=exposed_comm_s,
+        messages=messages,
+        ops=(*everything, *timed[Phase.UPDATE]),
+        forward=forward,
+        backward=backward,
+        update=update,
+        stages=stages,
+        accumulate=accumulate,
+        gpu_spread=interval["gpu"],
+        comm_spread=interval["communication"],
+    )
+
+
+def _uplinks(placement: Placement) -> int:
+    server = placement.cluster.server
+    return -(-placement.gpus_per_server // (server.pcie_gpus_sharing or 1))
+
+
+def _busy_s(ops: Iterable[TimedOp], bound: Bound) -> float:
+    return sum(timed.time.time_s for timed in ops if timed.time.bound is bound)
+
+
+def _phases(plan: StepPlan, timed: dict[Phase, tuple[TimedOp, ...]]) -> tuple[PhaseTime, PhaseTime, PhaseTime]:
+    """Work and waiting by phase: what the host needs longer than the GPU is spread by its share of the launches."""
+    compiled = plan.recipe.execution is Execution.COMPILED
+    trips = {Phase.FORWARD: plan.recipe.accumulate, Phase.BACKWARD: plan.recipe.accumulate, Phase.UPDATE: 1}
+    busy = {phase: trips[phase] * sum(one.time.time_s for one in ops) for phase, ops in timed.items()}
+    launched = {
+        Phase.FORWARD: _launches(plan.forward),
+        Phase.BACKWARD: _launches(plan.backward),
+        Phase.UPDATE: len(plan.updates),
+    }
+    host = {phase: trips[phase] * host_time(count, phase, compiled=compiled) for phase, count in launched.items()}
+    total_s = sum(host.values())
+    waits_s = max(0.0, total_s - sum(busy.values()))
+    forward, backward, update = (
+        PhaseTime(busy[phase], waits_s * host[phase] / total_s if total_s else 0.0, host[phase]) for phase in Phase
+    )
+    return forward, backward, update
+
+
+def _launches(ops: Iterable[PlannedOp]) -> int:
+    return sum(op.repeat * op.launches for op in ops)
+
+
+def _exchange(
+    plan: StepPlan,
+    arch: Architecture,
+    placement: Placement,
+    backward: Sequence[TimedOp],
+    backward_s: float,
+    overlap: Overlap,
+    bucketing: Bucketing,
+) -> tuple[Message, ...]:
+    """Every exchange of the architecture, hidden behind the last backward pass where it can be."""
+    elapsed = _elapsed(backward, backward_s)
+    messages = []
+    for part in arch.exchanges(plan, placement):
+        sent: tuple[Bucket, ...] = (Bucket(part.size_bytes, backward_s),)
+        if part.hides:
+            ready = ((part_bytes, elapsed[ready_index]) for part_bytes, ready_index in part.payload)
+            sent = buckets(ready, bucketing)
+        mode = overlap if part.hides else Overlap.NONE
+        found = exposure(sent, part.seconds, backward_s, mode, part.interference)
+        messages.append(
+            Message(
+                part.what, part.link, part.kind, part.wire_bytes, found.total_s, found.exposed_s,
+                sends=found.sends, before=not part.hides,
+            )
+        )  # fmt: skip
+    return tuple(messages)
+
+
+def _elapsed(backward: Sequence[TimedOp], wall_s: float) -> list[float]:
+    """When each backward operator is done; host waiting is spread evenly."""
+    busy = sum(timed.time.time_s for timed in backward)
+    stretch = wall_s / busy if busy else 1.0
+    times: list[float] = []
+    clock = 0.0
+    for timed in backward:
+        clock += timed.time.time_s * stretch
+        times.append(clock)
+    return times

@@ -1,0 +1,130 @@
+"""From an op graph to one training step: what runs, what is sent, what is kept.
+
+Backward follows forward in reverse: an operator has a backward pass where a trainable
+parameter lies at or before it; graph inputs get no gradient, frozen weights none. A
+value that several operators read gets a sum for every further part of its gradient. A
+parameter's gradient is ready when the backward pass has left its first user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from graphcost.graph import operators, parameters
+from graphcost.ir import OpNode, Param, ParamKind, Phase
+from graphcost.recipe import Execution, Recipe
+from graphcost.training.autocast import under
+from graphcost.training.fusion import Fusion, fuse, unfused
+from graphcost.training.gradients import gradients_of
+from graphcost.training.kernels import Kernels
+from graphcost.training.memory import Step, memory_of
+from graphcost.training.plan import PlannedOp, StepBytes, StepPlan, total_cost
+from graphcost.training.saved import TapeOp
+from graphcost.training.update import updates_of
+from graphcost.training.views import Laid, lay_out
+
+if TYPE_CHECKING:
+    from graphcost.graph import OpGraph
+
+
+def plan_step(graph: OpGraph, recipe: Recipe | None = None) -> StepPlan:
+    """The step of ``graph`` under ``recipe`` (default: Adam in fp32, eager)."""
+    recipe = recipe or Recipe()
+    model = graph.graph["model"]
+    params = parameters(graph)
+    typed = list(under(((node_id, node) for node_id, node, _ in operators(graph)), recipe.precision))
+    ids = [op.owner for op in typed]
+    laid = list(lay_out((op.node for op in typed), trains=recipe.trains))
+    root = {name: storage for op in laid for name, storage in zip(op.node.output_names, op.writes, strict=False)}
+    outputs = frozenset(root.get(name, name) for name in model.outputs)
+    tape = _tape(laid, params, recipe)
+    compiled, alone = fuse(laid, outputs), unfused(laid)
+    fusion = compiled if recipe.execution is Execution.COMPILED else alone
+    forward = _forward(laid, ids, fusion, recipe)
+    other = _forward(laid, ids, alone if fusion is compiled else compiled, recipe)
+    eager, fused = (other, forward) if fusion is compiled else (forward, other)
+    backward, ready = _backward(Kernels(laid, ids, fusion, recipe), laid, tape)
+    if recipe.recompute and tape:
+        again = [replace(op, phase=Phase.BACKWARD) for op in forward]
+        backward, ready = again + backward, {name: index + len(again) for name, index in ready.items()}
+    gradients = gradients_of((op.node for op in laid), params, ready, recipe)
+    step = Step(laid, tape, fusion, {name: spec.size_bytes for name, spec in model.inputs.items()}, outputs)
+    return StepPlan(
+        forward=tuple(forward),
+        backward=tuple(backward),
+        updates=updates_of(gradients, params, recipe),
+        gradients=gradients,
+        input_bytes=sum(spec.size_bytes for spec in model.inputs.values()),
+        batch=model.batch,
+        recipe=recipe,
+        memory=memory_of(step, params, {g.param: g.sent_bytes for g in gradients}, recipe),
+        bytes=StepBytes(
+            total_cost(eager).bytes,
+            total_cost(fused).bytes,
+            sum(p.numel for p in params.values() if p.kind is ParamKind.WEIGHT) * recipe.precision.weight_bytes,
+        ),
+    )
+
+
+def _forward(laid: Sequence[Laid], ids: Sequence[str], fusion: Fusion, recipe: Recipe) -> list[PlannedOp]:
+    kernels = Kernels(laid, ids, fusion, recipe)
+    return [kernels.forward(position) for position in range(len(laid))]
+
+
+def _tape(laid: Sequence[Laid], params: Mapping[str, Param], recipe: Recipe) -> list[TapeOp]:
+    """Operators with a backward pass, in forward order."""
+    if not recipe.trains:
+        return []
+    frozen = {name for name in params if any(fnmatchcase(name, pattern) for pattern in recipe.freeze)}
+    with_gradient: set[str] = set()
+    tape = []
+    for position, op in enumerate(laid):
+        wrt = _needs_gradient(op.node, with_gradient, frozen)
+        if wrt:
+            tape.append(TapeOp(position, wrt))
+            specs = zip(op.node.output_names, op.node.outputs, strict=False)
+            with_gradient.update(name for name, spec in specs if spec is None or spec.is_float)
+    return tape
+
+
+def _needs_gradient(node: OpNode, with_gradient: set[str], frozen: set[str]) -> frozenset[int]:
+    """Inputs of ``node`` whose gradient somebody needs."""
+    wrt = {index for index, name in enumerate(node.input_names) if name in with_gradient}
+    wrt |= {index for index, param in node.params if _trains(param, frozen)}
+    if not wrt or not any(spec is None or spec.is_float for spec in node.outputs):
+        return frozenset()
+    return frozenset(wrt)
+
+
+def _trains(param: Param, frozen: set[str]) -> bool:
+    return param.trainable and param.kind is ParamKind.WEIGHT and param.name not in frozen
+
+
+def _backward(
+    kernels: Kernels, laid: Sequence[Laid], tape: Sequence[TapeOp]
+) -> tuple[list[PlannedOp], dict[str, int]]:
+    """The tape in reverse, and where in it each parameter's gradient is whole."""
+    backward: list[PlannedOp] = []
+    ready: dict[str, int] = {}
+    begun: set[str] = set()
+    for one in reversed(tape):
+        node = laid[one.position].node
+        backward.append(kernels.backward(one))
+        stored = dict(node.params)
+        for index in sorted(one.wrt):
+            param = stored.get(index)
+            name = f"parameter {param.name}" if param is not None else _name(node, index)
+            spec = node.spec(index)
+            if name in begun and spec is not None and spec.is_float:
+                backward.append(kernels.gradient_sum(one.position, index))
+            begun.add(name)
+            if param is not None:
+                ready[param.name] = len(backward) - 1
+    return backward, ready
+
+
+def _name(node: OpNode, index: int) -> str:
+    return node.input_names[index] if index < len(node.input_names) else ""
