@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from graphcost._version import __version__
 from graphcost.engine.roofline import EFFICIENCY_SOURCE, Bound, OpTime
 from graphcost.errors import GraphcostError, UsageError
-from graphcost.fitting import CONTEXT_BYTES, fits, memory_on
+from graphcost.fitting import CONTEXT_BYTES, fits, largest_batch, memory_on
 from graphcost.frontends.options import LoadOptions
 from graphcost.graph import GraphTotals, build_graph, operators, totals
 from graphcost.ir import BatchSource, Model, Phase
@@ -64,7 +64,10 @@ def analyze_with(
     """Load, plan, predict, judge."""
     choice = resolve(options)
     model = load_model(source, options.load, example_inputs)
-    return analyze_graph(build_graph(model), options, choice, command=command, rebatch_source=source)
+    result = analyze_graph(build_graph(model), options, choice, command=command, rebatch_source=source)
+    if not options.max_batch:
+        return result
+    return replace(result, max_batch=largest_batch(source, options, choice, example_inputs))
 
 
 def analyze_graph(

@@ -51,6 +51,7 @@ class AnalysisOptions:
     input_sharing: int | None = None
     pipeline: InputPipeline = field(default_factory=InputPipeline)
     max_comm_share: float = 0.5
+    max_batch: bool = False
     load: LoadOptions = field(default_factory=LoadOptions)
 
 

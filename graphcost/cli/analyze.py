@@ -53,6 +53,7 @@ class Outcome:
     "--by", type=click.Choice(["module", "op", "class"]), help="Sum operators by module, operator or class."
 )
 @shared.symbolic_option
+@click.option("--max-batch", is_flag=True, help="Largest batch that fits on the device.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Models analysed at once.")
 @shared.shared_flags
 def command(
