@@ -22,12 +22,12 @@ from graphcost.registry import did_you_mean
 if TYPE_CHECKING:
     from graphcost.frontends.onnx.bindings import Bound
     from graphcost.frontends.tensorflow.program import Program
-    from graphcost.frontends.tensorflow.values import Value
+    from graphcost.frontends.tensorflow.values import Value, Variable
     from graphcost.frontends.tensorflow.walk import Walk
 
 CostOf = Callable[[Sequence[OpNode]], tuple[int, int]]
 
-SUFFIXES = (".pb", ".keras", ".h5", ".hdf5")
+SUFFIXES = (".pb", ".meta", ".keras", ".h5", ".hdf5")
 """Files that this frontend reads; a SavedModel is a folder with ``saved_model.pb`` in it."""
 
 
@@ -75,7 +75,7 @@ def _read(source: Path | object, signature: str | None) -> Program:
         if signature is not None:
             raise UsageError(f"a signature ({signature!r}) is chosen of a SavedModel, not of a Python object")
         return read_live(source)
-    from graphcost.frontends.tensorflow.reader import SAVED_MODEL, read_graph_def, read_saved_model
+    from graphcost.frontends.tensorflow.reader import SAVED_MODEL, read_graph_def, read_meta_graph, read_saved_model
 
     if not source.exists():
         raise ModelFileError(f"{source}: no such file")
@@ -89,22 +89,23 @@ def _read(source: Path | object, signature: str | None) -> Program:
         from graphcost.frontends.tensorflow.keras_files import read_keras
 
         return read_keras(source)
-    return read_graph_def(source)
+    return read_meta_graph(source) if source.suffix == ".meta" else read_graph_def(source)
 
 
 def _model(program: Program, options: LoadOptions, cost_of: CostOf) -> Model:
     # The modules fill the tables of openers and handlers.
     from graphcost.frontends.tensorflow import control, frames, layers, lists, names, open_sources, recurrent  # noqa: F401
+    from graphcost.frontends.tensorflow.told import placed, training_notes
     from graphcost.frontends.tensorflow.walk import Walk
 
     bound = _bind(program, options)
     walk = Walk(program.functions, cost_of, options.input_values, program.variables)
     results = walk.run(program.body, _inputs(program, bound, options, walk))
     _check_values(program, options, walk)
-    untrained = {variable.name for variable in (*program.variables.values(), *program.handles.values())
-                 if not variable.trainable}  # fmt: skip
-    nodes = tuple(_settle(node, untrained) for node in walk.nodes)
-    used = {param.name for node in nodes for _, param in node.params}
+    variables = {each.name: each for each in (*program.variables.values(), *program.handles.values())
+                 if each.sparse or not each.trainable}  # fmt: skip
+    nodes = tuple(_settle(node, variables) for node in walk.nodes)
+    used = {param.name: param for node in nodes for _, param in node.params}
     return Model(
         name=program.name,
         source=program.label,
@@ -115,9 +116,15 @@ def _model(program: Program, options: LoadOptions, cost_of: CostOf) -> Model:
         batch=bound.batch,
         batch_source=bound.batch_source,
         bindings=bound.dims,
-        notes=(*program.notes, *bound.notes, *walk.notes),
+        notes=(
+            *program.notes,
+            *bound.notes,
+            *walk.notes,
+            *training_notes(program, walk, used),
+            *placed(program.body, used),
+        ),
         folded=walk.folded,
-        untaken_params=tuple(_frozen(p, untrained) for name, p in walk.untaken.items() if name not in used),
+        untaken_params=tuple(_marked(p, variables) for name, p in walk.untaken.items() if name not in used),
     )
 
 
@@ -145,14 +152,15 @@ def _bind(program: Program, options: LoadOptions) -> Bound:
     return bound
 
 
-def _inputs(program: Program, bound: Bound, options: LoadOptions, walk: Walk) -> Mapping[str, Value]:
-    """Values of everything that enters the graph from outside, by node name."""
+def _inputs(program: Program, bound: Bound, options: LoadOptions, walk: Walk) -> Mapping[str, list[Value]]:
+    """Values of everything that enters the graph from outside: results by node name."""
     from graphcost.frontends.tensorflow.values import Value
 
-    found: dict[str, Value] = {}
+    found: dict[str, list[Value]] = {}
     for feed in program.feeds:
         key, spec = feed.declared.name, bound.inputs[feed.declared.name]
-        if feed.ref.index:
+        listed = found.setdefault(feed.ref.node, [])
+        if feed.ref.index != len(listed):
             raise ModelFileError(f"input {key!r} enters the graph at result {feed.ref.index} of {feed.ref.node!r}")
         value = walk.fresh(key, feed.dtype, spec.shape)
         given = walk.given(key)
@@ -161,15 +169,15 @@ def _inputs(program: Program, bound: Bound, options: LoadOptions, walk: Walk) ->
                 raise UsageError(f"--input-value {key}: {len(given)} values given, {spec.numel} are needed")
             data = np.asarray(given).astype(spec.dtype).reshape(spec.shape)
             value = replace(walk.known(key, feed.dtype, data), constant=False)
-        found[feed.ref.node] = value
+        listed.append(value)
     for node, variable in program.handles.items():
-        found[node] = Value(node, constant=True, variable=variable)
+        found[node] = [Value(node, constant=True, variable=variable)]
     for node, taken in program.captured.items():
         if taken.data is not None:
             made = walk.known(taken.name, taken.dtype, taken.data)
         else:
             made = walk.fresh(taken.name, taken.dtype, taken.shape, constant=True)
-        found[node] = replace(made, leaves=walk.stored(taken.name, made.spec))
+        found[node] = [replace(made, leaves=walk.stored(taken.name, made.spec))]
     return found
 
 
@@ -182,13 +190,14 @@ def _check_values(program: Program, options: LoadOptions, walk: Walk) -> None:
             )
 
 
-def _settle(node: OpNode, untrained: set[str]) -> OpNode:
-    if not untrained or not node.params:
+def _settle(node: OpNode, variables: Mapping[str, Variable]) -> OpNode:
+    if not variables or not node.params:
         return node
-    return replace(node, params=tuple((index, _frozen(param, untrained)) for index, param in node.params))
+    return replace(node, params=tuple((index, _marked(param, variables)) for index, param in node.params))
 
 
-def _frozen(param: Param, untrained: set[str]) -> Param:
-    if param.name in untrained and param.kind is ParamKind.WEIGHT:
-        return replace(param, trainable=False)
-    return param
+def _marked(param: Param, variables: Mapping[str, Variable]) -> Param:
+    variable = variables.get(param.name)
+    if variable is None or param.kind is not ParamKind.WEIGHT:
+        return param
+    return replace(param, trainable=variable.trainable, sparse=variable.sparse)

@@ -94,6 +94,21 @@ def _depthwise_transpose(op: Op) -> None:
     )  # fmt: skip
 
 
+@handles("Conv2DBackpropFilter", "Conv3DBackpropFilterV2", "DepthwiseConv2dNativeBackpropFilter")
+def _conv_filter_gradient(op: Op) -> None:
+    """x, filter sizes, gradient ``[N, *, M]``: the products of the convolution itself, summed over positions."""
+    last = _channels_last(op)
+    *kernel, per_group, filters = op.out.shape
+    x = _channels_first(known(op.input(0).spec, op.name), last)
+    if op.node.op.startswith("Depthwise"):
+        per_group, filters = 1, per_group * filters
+    op.emit(
+        "Conv", [op.input(0), None], specs={0: x, 1: TensorSpec((filters, per_group, *kernel), op.out.dtype)},
+        outputs=[_channels_first(known(op.input(2).spec, op.name), last)], group=x.shape[1] // max(1, per_group),
+        kernel_shape=tuple(kernel), **_geometry(op, last),
+    )  # fmt: skip
+
+
 @handles("MatMul", "_FusedMatMul")
 def _matmul(op: Op) -> None:
     """``[m, k] @ [k, n]``, either transposed; a fused bias at input 2."""

@@ -119,6 +119,12 @@ def length(walk: Walk, node: NodeDef, inputs: list[Value], scope: Scope) -> Sequ
     return [walk.known(name, _INT32, np.asarray(items.count, np.int32))]
 
 
+@opens("StackV2", "StackPushV2")
+def kept_for_backward(walk: Walk, node: NodeDef, inputs: list[Value], scope: Scope) -> Sequence[Value]:
+    """What TF 1 loops keep for their gradients: size, or stack and item, which is passed on."""
+    return [_list(walk, f"{scope.path}{node.name}:0", None, None)] if node.op == "StackV2" else inputs[1:2]
+
+
 @opens("TensorListStack")
 def stack(walk: Walk, node: NodeDef, inputs: list[Value], scope: Scope) -> Sequence[Value]:
     """List, element shape: ``[count, *element]``."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from graphcost.frontends.onnx.bindings import DeclaredInput
 from graphcost.frontends.tensorflow.body import Body, Ref
+from graphcost.frontends.tensorflow.train_graph import Training
 from graphcost.frontends.tensorflow.values import Array, Variable
 
 
@@ -32,7 +33,10 @@ class Captured:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """``outputs`` maps names to references. ``variables`` are looked up by node name, then by shared name."""
+    """``outputs`` maps names to references. ``variables`` are looked up by node name, then by shared name.
+
+    ``training`` is the step that the graph itself takes, beyond ``outputs``.
+    """
 
     name: str
     label: str
@@ -45,6 +49,7 @@ class Program:
     handles: Mapping[str, Variable] = field(default_factory=dict)
     captured: Mapping[str, Captured] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    training: Training | None = None
 
 
 def declared_dims(shape: Any) -> tuple[int | None, ...] | None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from graphcost.errors import ModelFileError, UnknownNameError, UsageError
 from graphcost.frontends.onnx.bindings import DeclaredInput
-from graphcost.frontends.tensorflow.body import Body
+from graphcost.frontends.tensorflow.body import Body, Ref
 from graphcost.frontends.tensorflow.framework import dtype_name, tensorflow
 from graphcost.frontends.tensorflow.program import Feed, Program, declared_dims, reached
-from graphcost.frontends.tensorflow.values import Variable
-from graphcost.ir import TensorSpec
+from graphcost.frontends.tensorflow.stored import stored_variables
+from graphcost.frontends.tensorflow.train_graph import find_training, forward_outputs
 from graphcost.registry import did_you_mean
 
 SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
@@ -21,34 +21,70 @@ _INTERNAL_SIGNATURES = frozenset({"__saved_model_init_op", "__saved_model_train_
 _DEFAULT_SIGNATURE = "serving_default"
 _SHAPES_KNOWN_SINCE = 24  # GraphDef versions before it write scalars and unknown shapes alike
 
+_PIPELINES = ("IteratorGetNext", "IteratorGetNextSync")
+
+_GRAPH = "a TensorFlow graph (GraphDef)"
+_META_GRAPH = "a TensorFlow graph with its collections (MetaGraphDef)"
+_ALL_TRAINED = "a frozen graph does not say which constants are trained: all weights are counted as trained"
+
 # Nodes without readers that no one reads a model for: they write files, logs and variables.
+_NO_COMPUTATION = (
+    "Const",
+    "NoOp",
+    "VarHandleOp",
+    "VariableV2",
+    "Placeholder",
+    "ReadVariableOp",
+    "VarIsInitializedOp",
+)
 _NO_RESULT = ("Assign", "Save", "Restore", "MergeV2Checkpoints", "Summary", "Print", "Assert", "Apply", "Shard")
 
 
 def read_graph_def(path: Path) -> Program:
-    """A frozen graph (``GraphDef``); its outputs are the results that nothing reads."""
+    """A graph (``GraphDef``), frozen or not; its outputs are its losses, else the results that nothing reads."""
     tensorflow(str(path))
     from tensorflow.core.framework import graph_pb2
 
-    graph = _parse(path, graph_pb2.GraphDef(), "a TensorFlow graph (GraphDef)")
+    return _of_graph(path, _parse(path, graph_pb2.GraphDef(), _GRAPH), _GRAPH)
+
+
+def read_meta_graph(path: Path) -> Program:
+    """A ``.meta`` file: a graph with the collections of variables of the program that wrote it."""
+    tensorflow(str(path))
+    from tensorflow.core.protobuf import meta_graph_pb2
+
+    meta = _parse(path, meta_graph_pb2.MetaGraphDef(), _META_GRAPH)
+    return _of_graph(path, meta.graph_def, _META_GRAPH, meta)
+
+
+def _of_graph(path: Path, graph: Any, what: str, meta: Any = None) -> Program:
     if not graph.node:
-        raise ModelFileError(f"{path}: no TensorFlow graph (GraphDef): it holds no nodes")
+        raise ModelFileError(f"{path}: not {what}: it holds no nodes")
     bad = next((node for node in graph.node if not node.name or not node.op), None)
     if bad is not None:
-        raise ModelFileError(f"{path}: no TensorFlow graph (GraphDef): a node has no name or operator")
-    read = {text.lstrip("^").split(":")[0] for node in graph.node for text in node.input}
-    outputs = [node.name for node in graph.node if node.name not in read and _gives_result(node)]
+        raise ModelFileError(f"{path}: not {what}: a node has no name or operator")
+    body = Body.of_graph(graph, ())
+    training = find_training(body)
+    outputs = list(training.losses) if training is not None else []
+    if not outputs:
+        read = {_node(text) for node in graph.node if "Summary" not in node.op for text in node.input}
+        outputs = [node.name for node in graph.node if node.name not in read and _gives_result(node)]
     if not outputs:
         raise ModelFileError(f"{path}: the graph has no outputs; nothing is computed")
-    outputs = _outside_loops(Body.of_graph(graph, outputs))
-    body = Body.of_graph(graph, outputs)
+    outputs = _outside_loops(body, outputs)
+    body = replace(body, results=tuple(outputs))
     feeds = placeholders(body, outputs, (), graph.versions.producer)
-    notes = ("a frozen graph does not say which constants are trained: all weights are counted as trained",)
     functions = {function.signature.name: function for function in graph.library.function}
+    says_trained = meta is not None or (training is not None and training.updated)
     return Program(
         path.stem, str(path), "tensorflow-graph", body, functions, feeds, dict(zip(outputs, outputs, strict=True)),
-        notes=notes,
+        stored_variables(body, training, meta), notes=() if says_trained else (_ALL_TRAINED,), training=training,
     )  # fmt: skip
+
+
+def _node(text: str) -> str:
+    """The node that a reference, or a control input, is about."""
+    return text.removeprefix("^").partition(":")[0]
 
 
 def read_saved_model(path: Path, signature: str | None) -> Program:
@@ -67,22 +103,30 @@ def read_saved_model(path: Path, signature: str | None) -> Program:
     outputs = {key: info.name for key, info in sorted(chosen.outputs.items()) if info.name}
     if not outputs:
         raise ModelFileError(f"{path}: signature {name!r} has no outputs; nothing is computed")
-    body = Body.of_graph(meta.graph_def, list(outputs.values()))
+    body = Body.of_graph(meta.graph_def, ())
+    training = find_training(body)
+    if training is not None:
+        outputs = forward_outputs(training, outputs)
+    body = replace(body, results=tuple(outputs.values()))
     feeds = [_feed(key, info, body) for key, info in sorted(chosen.inputs.items()) if info.name]
     producer = meta.graph_def.versions.producer
     feeds += placeholders(body, list(outputs.values()), [feed.ref.node for feed in feeds], producer)
     functions = {function.signature.name: function for function in meta.graph_def.library.function}
     return Program(
         path.resolve().name, str(path), "savedmodel", body, functions, tuple(feeds), outputs,
-        _variables(path, body, meta), notes=notes,
+        stored_variables(body, training, meta, path), notes=notes, training=training,
     )  # fmt: skip
 
 
 def placeholders(body: Body, outputs: Sequence[str], fed: Sequence[str], producer: int) -> tuple[Feed, ...]:
-    """Placeholders that the outputs depend on, apart from those that are ``fed`` already."""
+    """What feeds the nodes that the outputs depend on: placeholders and input pipelines, but not those ``fed``."""
     found = []
     for node in reached(body, outputs):
-        if node.op not in ("Placeholder", "PlaceholderV2") or node.name in fed:
+        if node.name in fed:
+            continue
+        if node.op in _PIPELINES:
+            found += _batches(node)
+        if node.op not in ("Placeholder", "PlaceholderV2"):
             continue
         named = dtype_name(node.attr["dtype"].type)
         if named is None:
@@ -92,6 +136,18 @@ def placeholders(body: Body, outputs: Sequence[str], fed: Sequence[str], produce
             dims = None
         found.append(Feed(body.ref(node.name), node.attr["dtype"].type, DeclaredInput(node.name, named, dims)))
     return tuple(found)
+
+
+def _batches(node: Any) -> list[Feed]:
+    """The tensors that an input pipeline hands over each step, as ``node``, ``node:1``, ..."""
+    found = []
+    stated = zip(node.attr["output_types"].list.type, node.attr["output_shapes"].list.shape, strict=False)
+    for index, (dtype, shape) in enumerate(stated):
+        named = dtype_name(dtype)
+        if named is not None:
+            name = f"{node.name}:{index}" if index else node.name
+            found.append(Feed(Ref(node.name, index), dtype, DeclaredInput(name, named, declared_dims(shape))))
+    return found
 
 
 def _parse(path: Path, message: Any, what: str) -> Any:
@@ -118,7 +174,7 @@ def _parse(path: Path, message: Any, what: str) -> Any:
 def _gives_result(node: Any) -> bool:
     from graphcost.frontends.tensorflow.framework import op_definition
 
-    if node.op in ("Const", "NoOp", "VarHandleOp", "VariableV2", "Placeholder"):
+    if node.op in _NO_COMPUTATION:
         return False
     definition = op_definition(node.op)
     if definition is not None and not definition.output_arg:
@@ -126,12 +182,12 @@ def _gives_result(node: Any) -> bool:
     return not any(part in node.op for part in _NO_RESULT)
 
 
-def _outside_loops(body: Body) -> list[str]:
+def _outside_loops(body: Body, outputs: Sequence[str]) -> list[str]:
     """Results without those that a TF 1 loop leaves unread inside: seen from outside they depend on themselves."""
     if not any(node.op == "NextIteration" for node in body.nodes.values()):
-        return list(body.results)
+        return list(outputs)
     found, circle = [], None
-    for name in body.results:
+    for name in outputs:
         try:
             reached(body, [name])
             found.append(name)
@@ -169,42 +225,3 @@ def _feed(key: str, info: Any, body: Body) -> Feed:
     if named is None:
         raise ModelFileError(f"input {key!r} is no tensor of numbers or strings")
     return Feed(body.ref(info.name), info.dtype, DeclaredInput(key, named, declared_dims(info.tensor_shape)))
-
-
-def _variables(path: Path, body: Body, meta: Any) -> dict[str, Variable]:
-    """Variables by node name: shapes from the graph, else from the object graph or the checkpoint's index."""
-    stated = [node.variable for node in meta.object_graph_def.nodes if node.WhichOneof("kind") == "variable"]
-    counts = Counter(variable.name for variable in stated)
-    by_name = {variable.name: variable for variable in stated if counts[variable.name] == 1}
-    index: Mapping[str, Sequence[int]] | None = None
-    found = {}
-    for node in body.nodes.values():
-        if node.op not in ("VarHandleOp", "VariableV2", "Variable"):
-            continue
-        shared = node.attr["shared_name"].s.decode("utf-8", "replace") or node.name
-        described = by_name.get(shared)
-        dims = declared_dims(node.attr["shape"].shape)
-        if (dims is None or None in dims) and described is not None:
-            dims = declared_dims(described.shape)
-        if dims is None or None in dims:
-            index = _checkpoint_shapes(path) if index is None else index
-            dims = tuple(index[shared]) if shared in index else None
-        named = dtype_name(node.attr["dtype"].type)
-        spec = None if named is None or dims is None else TensorSpec(tuple(d or 0 for d in dims), named)
-        trainable = described is None or described.trainable
-        found[node.name] = Variable(node.name, spec, node.attr["dtype"].type, trainable)
-    return found
-
-
-def _checkpoint_shapes(path: Path) -> Mapping[str, Sequence[int]]:
-    """Shapes from ``variables.index``; the data beside it is not opened."""
-    import tensorflow as tf
-
-    if not (path / "variables" / "variables.index").exists():
-        return {}
-    try:
-        reader = tf.train.load_checkpoint(str(path / "variables" / "variables"))
-    except (tf.errors.OpError, ValueError):
-        return {}
-    shapes: Mapping[str, Sequence[int]] = reader.get_variable_to_shape_map()
-    return shapes

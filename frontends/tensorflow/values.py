@@ -18,12 +18,13 @@ Array = npt.NDArray[np.generic]
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A stored variable: its name, shape and whether training changes it. Its content is never read."""
+    """A stored variable: its name, shape, whether training changes it, and by rows. Its content is never read."""
 
     name: str
     spec: TensorSpec | None
     dtype: int
     trainable: bool = True
+    sparse: bool = False
 
 
 @dataclass(slots=True)

@@ -88,6 +88,7 @@ class Walk:
         self.input_values = input_values
         self.used_values: set[str] = set()
         self.inputs: frozenset[str] = frozenset()
+        self._main = Scope(Body("", {}))
         self._functions = functions
         self._bodies: dict[str, Body] = {}
         self._paths: dict[str, int] = {}
@@ -95,13 +96,18 @@ class Walk:
 
     # -- what openers use
 
-    def run(self, body: Body, inputs: Mapping[str, Value]) -> list[Value]:
-        """Walk the main graph with ``inputs`` (by node name); returns the values of its results."""
-        scope = Scope(body)
-        self.inputs = frozenset(value.name for value in inputs.values())
-        for name, value in inputs.items():
-            scope.values[name] = [value]
+    def run(self, body: Body, inputs: Mapping[str, list[Value]]) -> list[Value]:
+        """Walk the main graph with ``inputs`` (results by node name); returns the values of its results."""
+        scope = self._main = Scope(body)
+        self.inputs = frozenset(value.name for results in inputs.values() for value in results)
+        scope.values.update(inputs)
         return self.results(scope, body.results)
+
+    def beyond(self, wanted: Sequence[str]) -> list[OpNode]:
+        """Operators that ``wanted`` of the main graph needs after ``run`` and beyond it. They are not counted."""
+        with self.trial() as nodes:
+            self.results(self._main, wanted)
+        return nodes
 
     def results(self, scope: Scope, wanted: Sequence[str]) -> list[Value]:
         """Walk whatever of the scope's body ``wanted`` needs and has not been walked; their values."""
