@@ -77,7 +77,7 @@ def load_model(source: Any, options: LoadOptions, example_inputs: Any = None, *,
     if kind == "tensorflow" and example_inputs is None:
         from graphcost.frontends.tensorflow import load_tensorflow
 
-        return load_tensorflow(source, options, branch_weight)
+        return load_tensorflow(source, options, branch_weight, base=base)
     raise UsageError(
         f"cannot read a model from {type(source).__module__}.{type(source).__qualname__}; "
         "give a path, 'zoo:NAME', an onnx.ModelProto, a torch module with example inputs, "
@@ -157,7 +157,7 @@ def _load_named(source: str, options: LoadOptions, base: Model | None) -> Model:
     if (path.is_dir() and path.suffix != ".onnx") or path.suffix in _TENSORFLOW:
         from graphcost.frontends.tensorflow import load_tensorflow
 
-        return load_tensorflow(path, options, branch_weight, signature=options.signature)
+        return load_tensorflow(path, options, branch_weight, signature=options.signature, base=base)
     from graphcost.frontends.onnx import load_onnx
 
     return load_onnx(path, options, branch_weight, base)

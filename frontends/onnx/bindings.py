@@ -109,9 +109,12 @@ def open_sizes(inputs: Iterable[DeclaredInput]) -> tuple[OpenSize, ...]:
     return tuple(found.values())
 
 
-def bind(inputs: list[DeclaredInput], options: LoadOptions) -> Bound:
-    """Sizes for every input; raises ``MissingSizeError`` listing all that must be given."""
-    binder = _Binder(options, inputs)
+def bind(inputs: list[DeclaredInput], options: LoadOptions, *, any_batch: bool = False) -> Bound:
+    """Sizes for every input; raises ``MissingSizeError`` listing all that must be given.
+
+    ``any_batch``: a fixed batch may be changed whatever it is, not only from 1.
+    """
+    binder = _Binder(options, inputs, any_batch)
     return binder.bound()
 
 
@@ -119,6 +122,7 @@ def bind(inputs: list[DeclaredInput], options: LoadOptions) -> Bound:
 class _Binder:
     options: LoadOptions
     inputs: list[DeclaredInput]
+    any_batch: bool = False
     dims: dict[str, int] = field(default_factory=dict)
     batch_used: bool = False
     notes: list[str] = field(default_factory=list)
@@ -261,7 +265,7 @@ class _Binder:
         return self._rebatch(specs, fixed, batch)
 
     def _rebatch(self, specs: dict[str, TensorSpec], old: int, new: int) -> Bound:
-        if old != 1:
+        if old != 1 and not self.any_batch:
             raise UsageError(
                 f"--batch {new} contradicts the file, which fixes the batch at {old}; "
                 f"leave --batch out, or export with an open batch dimension"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphcost.errors import GraphcostError, MissingSizeError, ModelFileError, UsageError
+from graphcost.errors import GraphcostError, MissingSizeError, ModelFileError, ShapeError, UsageError
 from graphcost.frontends.options import LoadOptions
 from graphcost.ir import Model, OpNode, Param, ParamKind
 from graphcost.registry import did_you_mean
@@ -32,14 +32,17 @@ SUFFIXES = (".pb", ".meta", ".keras", ".h5", ".hdf5")
 
 
 def load_tensorflow(
-    source: Path | object, options: LoadOptions, cost_of: CostOf, *, signature: str | None = None
-) -> Model:
+    source: Path | object, options: LoadOptions, cost_of: CostOf, *, signature: str | None = None,
+    base: Model | None = None,
+) -> Model:  # fmt: skip
     """Read a TensorFlow computation with all sizes bound by ``options``.
 
     ``source``: the path of a SavedModel folder, a frozen ``.pb``, a ``.keras`` or ``.h5``
     file; or a Keras model, a ``tf.function`` with an input signature, a concrete function.
     ``signature`` chooses among a SavedModel's. ``cost_of`` weighs a list of operators
     (matmul FLOPs, other work): it chooses the dearer branch of an unknown condition.
+    ``base`` is the same source at its own batch, if it was loaded before: a changed batch
+    is checked against it.
 
     Raises ``ModelFileError`` for a file that is not whole, ``MissingSizeError`` for an open
     size or trip count, ``UsageError`` for a binding that contradicts the model or where
@@ -47,7 +50,7 @@ def load_tensorflow(
     """
     program = _read(source, signature)
     try:
-        return _model(program, options, cost_of)
+        return _model(program, options, cost_of, base)
     except GraphcostError as error:
         if program.label in str(error):
             raise
@@ -92,16 +95,25 @@ def _read(source: Path | object, signature: str | None) -> Program:
     return read_meta_graph(source) if source.suffix == ".meta" else read_graph_def(source)
 
 
-def _model(program: Program, options: LoadOptions, cost_of: CostOf) -> Model:
+def _model(program: Program, options: LoadOptions, cost_of: CostOf, base: Model | None) -> Model:
+    from graphcost.frontends.onnx.rebatch import refusal
+
     # The modules fill the tables of openers and handlers.
     from graphcost.frontends.tensorflow import control, frames, layers, lists, names, open_sources, recurrent  # noqa: F401
     from graphcost.frontends.tensorflow.told import placed, training_notes
     from graphcost.frontends.tensorflow.walk import Walk
 
     bound = _bind(program, options)
-    walk = Walk(program.functions, cost_of, options.input_values, program.variables)
-    results = walk.run(program.body, _inputs(program, bound, options, walk))
+    walk = Walk(program.functions, cost_of, options.input_values, program.variables, bound.rebatched)
+    try:
+        results = walk.run(program.body, _inputs(program, bound, options, walk))
+    except ShapeError as error:
+        if bound.rebatched is None:
+            raise
+        raise refusal(*bound.rebatched, str(error)) from error
     _check_values(program, options, walk)
+    if bound.rebatched is not None:
+        _check_rebatched(program, bound, options, walk, base)
     variables = {each.name: each for each in (*program.variables.values(), *program.handles.values())
                  if each.sparse or not each.trainable}  # fmt: skip
     nodes = tuple(_settle(node, variables) for node in walk.nodes)
@@ -142,14 +154,28 @@ def _bind(program: Program, options: LoadOptions) -> Bound:
                 )
             known = replace(known, dims=())
         declared.append(known)
-    bound = bind(declared, options)
-    if bound.rebatched is not None:
-        old, new = bound.rebatched
-        raise UsageError(
-            f"--batch {new} contradicts the model, which fixes the batch at {old}; "
-            "leave --batch out, or save it with an open batch dimension"
-        )
-    return bound
+    return bind(declared, options, any_batch=True)
+
+
+def _check_rebatched(program: Program, bound: Bound, options: LoadOptions, walk: Walk, base: Model | None) -> None:
+    """Compare with the graph at its own batch: a size baked into it would show."""
+    from graphcost.frontends.onnx.rebatch import check_scaled
+
+    assert bound.rebatched is not None
+    old, new = bound.rebatched
+    inputs = {
+        feed.declared.name: replace(spec, shape=(old, *spec.shape[1:]))
+        if (spec := bound.inputs[feed.declared.name]).shape and (feed.declared.dims or ())[:1] == (old,)
+        else spec
+        for feed in program.feeds
+    }
+    if base is not None and base.inputs == inputs:
+        before = base.nodes
+    else:
+        own = type(walk)(program.functions, walk.cost_of, options.input_values, program.variables)
+        own.run(program.body, _inputs(program, replace(bound, inputs=inputs), options, own))
+        before = tuple(own.nodes)
+    check_scaled(before, walk.nodes, old, new, lambda node: walk.cost_of([node])[0])
 
 
 def _inputs(program: Program, bound: Bound, options: LoadOptions, walk: Walk) -> Mapping[str, list[Value]]:

@@ -18,6 +18,7 @@ from graphcost.frontends.tensorflow.content import with_content
 from graphcost.frontends.tensorflow.emit import HANDLERS, Op, emit_unknown
 from graphcost.frontends.tensorflow.framework import dtype_name
 from graphcost.frontends.tensorflow.infer import Scratch, spec_of
+from graphcost.frontends.tensorflow.rebatch import adapted
 from graphcost.frontends.tensorflow.values import Array, Leaf, Value, Variable
 from graphcost.ir import OpNode, Param, TensorSpec
 
@@ -77,6 +78,7 @@ class Walk:
         cost_of: CostOf,
         input_values: Mapping[str, tuple[float, ...]],
         variables: Mapping[str, Variable],
+        rebatched: tuple[int, int] | None = None,
     ) -> None:
         self.nodes: list[OpNode] = []
         self.notes: dict[str, None] = {}
@@ -89,6 +91,7 @@ class Walk:
         self.used_values: set[str] = set()
         self.inputs: frozenset[str] = frozenset()
         self._main = Scope(Body("", {}))
+        self._rebatched = rebatched
         self._functions = functions
         self._bodies: dict[str, Body] = {}
         self._paths: dict[str, int] = {}
@@ -232,6 +235,8 @@ class Walk:
 
     def operator(self, node: NodeDef, inputs: list[Value], scope: Scope) -> list[Value]:
         """Shapes, values and constness of one ordinary operator; emitted unless folded."""
+        if self._rebatched is not None:
+            inputs = adapted(self, node, inputs, scope.body, self._rebatched)
         results = self._inferred(node, inputs, scope)
         results = with_content(self, node, inputs, results)
         if results and all(value.constant for value in results):

@@ -81,11 +81,6 @@ def test_batch_is_assumed_given_or_contradicted(tmp_path):
     assert (given.batch, given.batch_source, given.inputs["x"].shape) == (5, BatchSource.OPTION, (5, 4))
     fixed = traced(lambda x: tf.matmul(x, tf.constant(RAMP)), tf.TensorSpec((3, 4), name="x"))
     assert load(fixed, None).batch_source is BatchSource.FILE
-    with pytest.raises(UsageError, match="fixes the batch at 3"):
-        load(fixed, 2)
-    one = traced(lambda x: tf.matmul(x, tf.constant(RAMP)), tf.TensorSpec((1, 4), name="x"))
-    with pytest.raises(UsageError, match="fixes the batch at 1"):
-        load(one, 2)
 
 
 def test_other_open_sizes_are_asked_for():
