@@ -23,7 +23,7 @@ MODEL_SUFFIXES = (".onnx", ".pt2", ".keras", ".h5", ".pb")
 
 _PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl")
 
-_TENSORFLOW = (".pb", ".meta", ".keras", ".h5", ".hdf5")
+_TENSORFLOW = (".pb", ".pbtxt", ".meta", ".keras", ".h5", ".hdf5")
 
 
 def load(

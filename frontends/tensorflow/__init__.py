@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 CostOf = Callable[[Sequence[OpNode]], tuple[int, int]]
 
-SUFFIXES = (".pb", ".meta", ".keras", ".h5", ".hdf5")
-"""Files that this frontend reads; a SavedModel is a folder with ``saved_model.pb`` in it."""
-
 
 def load_tensorflow(
     source: Path | object, options: LoadOptions, cost_of: CostOf, *, signature: str | None = None,

@@ -20,7 +20,7 @@ from graphcost.frontends.tensorflow.program import Program
 _PATIENCE_S = 120
 """assumed: reading two attributes takes a second; a damaged file may never end."""
 
-_UNKNOWN_CLASS = re.compile(r"Could not locate (?:class|function) '([^']*)'")
+_UNKNOWN_CLASS = re.compile(r"(?:Could not locate (?:class|function)|Unknown layer:) '(?:[^'>]*>)?([^']*)'")
 _OPAQUE = ("Lambda", "TFOpLambda", "SlicingOpLambda", "TensorFlowOpLayer", "AddLoss", "AddMetric")
 """Layers that hold Python code or TensorFlow calls instead of a description."""
 
@@ -117,7 +117,8 @@ def _reason(error: Exception, config: Any) -> str:
     text = " ".join(str(error).split())
     found = _UNKNOWN_CLASS.search(text)
     if found is not None:
-        layer = next((each for each in layers(config) if each.get("class_name") == found[1]), None)
+        names = (found[1], found[0].partition("'")[2].rstrip("'"))  # alone, and with its package as in HDF5 files
+        layer = next((each for each in layers(config) if each.get("class_name") in names), None)
         where = f"layer {_name(layer)!r}: " if layer is not None else ""
         return (
             f"{where}Keras knows no class {found[1]!r}, and code of a model is never run; "
