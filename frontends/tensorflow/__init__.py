@@ -96,7 +96,16 @@ def _model(program: Program, options: LoadOptions, cost_of: CostOf, base: Model 
     from graphcost.frontends.onnx.rebatch import refusal
 
     # The modules fill the tables of openers and handlers.
-    from graphcost.frontends.tensorflow import control, frames, layers, lists, names, open_sources, recurrent  # noqa: F401
+    from graphcost.frontends.tensorflow import (  # noqa: F401
+        control,
+        frames,
+        layers,
+        lists,
+        names,
+        open_sources,
+        partitions,
+        recurrent,
+    )
     from graphcost.frontends.tensorflow.told import placed, training_notes
     from graphcost.frontends.tensorflow.walk import Walk
 

@@ -119,10 +119,10 @@ def length(walk: Walk, node: NodeDef, inputs: list[Value], scope: Scope) -> Sequ
     return [walk.known(name, _INT32, np.asarray(items.count, np.int32))]
 
 
-@opens("StackV2", "StackPushV2")
+@opens("StackV2", "StackPushV2", "OptionalFromValue", "OptionalNone")
 def kept_for_backward(walk: Walk, node: NodeDef, inputs: list[Value], scope: Scope) -> Sequence[Value]:
-    """What TF 1 loops keep for their gradients: size, or stack and item, which is passed on."""
-    return [_list(walk, f"{scope.path}{node.name}:0", None, None)] if node.op == "StackV2" else inputs[1:2]
+    """What loops and branches keep for their gradients; pushing (stack, item) passes the item on."""
+    return inputs[1:2] if node.op == "StackPushV2" else [_list(walk, f"{scope.path}{node.name}:0", None, None)]
 
 
 @opens("TensorListStack")

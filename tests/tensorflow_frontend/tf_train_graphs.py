@@ -70,6 +70,77 @@ def recommender(optimizer: Callable[[], Any], *, clip: bool = False) -> Callable
     return build
 
 
+def minimized(value: Any, optimizer: Any) -> None:
+    optimizer.minimize(tf.reduce_mean(tf.square(value), name="loss"))
+
+
+def attention() -> None:
+    """Six rows of 8, one head, ten classes by a transposed table."""
+    x = features(6, 8)
+    q, k, v = (tf.einsum("btc,cd->btd", x, weight(name, 8, 8)) for name in ("q", "k", "v"))
+    mixed = tf.matmul(tf.nn.softmax(tf.matmul(q, k, transpose_b=True)), v)
+    classes = tf.matmul(tf.reshape(mixed, (-1, 8)), weight("o", 10, 8), transpose_b=True)
+    minimized(classes, v1.train.AdamOptimizer())
+
+
+def convolutions() -> None:
+    """8 x 8 x 4 in two groups to 6, transposed to 16 x 16 x 5, then 4 x 4 x 16 x 5 in three dimensions to 3."""
+    x = features(8, 8, 4)
+    x = tf.nn.conv2d(x, weight("groups", 3, 3, 2, 6), 1, "SAME")
+    x = tf.nn.conv2d_transpose(x, weight("up", 3, 3, 5, 6), (tf.shape(x)[0], 16, 16, 5), 2)
+    x = tf.nn.conv3d(tf.reshape(x, (-1, 4, 4, 16, 5)), weight("deep", 2, 2, 2, 5, 3), (1, 1, 1, 1, 1), "SAME")
+    minimized(tf.tanh(tf.nn.avg_pool3d(x, 2, 2, "SAME")), v1.train.MomentumOptimizer(0.1, 0.9))
+
+
+def lstm_clipped() -> None:
+    """Five steps of 4 features and a state of 8, unrolled; gradients are clipped by their norm."""
+    x, kernel, bias = features(5, 4), weight("kernel", 12, 32), weight("bias", 32)
+    h = c = tf.zeros((tf.shape(x)[0], 8))
+    for step in range(5):
+        gates = tf.nn.bias_add(tf.matmul(tf.concat([x[:, step], h], 1), kernel), bias)
+        i, j, f, o = tf.split(gates, 4, 1)
+        c = c * tf.sigmoid(f) + tf.sigmoid(i) * tf.tanh(j)
+        h = tf.tanh(c) * tf.sigmoid(o)
+    variables = v1.trainable_variables()
+    gradients, _ = tf.clip_by_global_norm(tf.gradients(tf.reduce_mean(tf.square(h), name="loss"), variables), 1.0)
+    v1.train.AdamOptimizer().apply_gradients(zip(gradients, variables, strict=True))
+
+
+def partitioned_and_synchronous() -> None:
+    """One row of a ``[60, 8]`` table in three parts, ``[8, 1]``; gradients wait on parameter servers."""
+    with v1.device(v1.train.replica_device_setter(ps_tasks=3, worker_device="/job:worker/task:1")):
+        ids = v1.placeholder(tf.int64, (None,), name="ids")
+        table = v1.get_variable("table", (60, 8), partitioner=v1.fixed_size_partitioner(3))
+        rows = v1.nn.embedding_lookup(table, ids, partition_strategy="div")
+        loss = tf.reduce_mean(tf.square(tf.matmul(rows, weight("w", 8, 1))), name="loss")
+        optimizer = v1.train.SyncReplicasOptimizer(v1.train.AdagradOptimizer(0.1), 2)
+        optimizer.minimize(loss, global_step=v1.train.get_or_create_global_step())
+
+
+def branches() -> None:
+    """One product or, dearer, two."""
+    x, w = features(4), weight("w", 4, 4)
+    chosen = tf.cond(
+        v1.placeholder(tf.bool, (), name="once"), lambda: tf.matmul(x, w), lambda: tf.matmul(tf.matmul(x, w), w)
+    )
+    minimized(chosen, v1.train.AdamOptimizer())
+
+
+def towers() -> None:
+    """A batch of 2 over two GPUs, one variable ``[4, 5]``, gradients averaged."""
+    optimizer, found = v1.train.AdamOptimizer(), []
+    for index, part in enumerate(tf.split(v1.placeholder(tf.float32, (2, 4), name="x"), 2)):
+        with (
+            v1.device(f"/gpu:{index}"),
+            v1.name_scope(f"tower_{index}"),
+            v1.variable_scope("net", reuse=v1.AUTO_REUSE),
+        ):
+            loss = tf.reduce_mean(tf.square(tf.matmul(part, weight("w", 4, 5))), name="loss")
+            found.append(optimizer.compute_gradients(loss))
+    gradients = tf.reduce_mean(tf.stack([pairs[0][0] for pairs in found]), 0)
+    optimizer.apply_gradients([(gradients, found[0][0][1])])
+
+
 def on_parameter_servers() -> None:
     with v1.device(v1.train.replica_device_setter(ps_tasks=2, worker_device="/job:worker/task:0")):
         mlp()
