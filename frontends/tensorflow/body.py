@@ -80,8 +80,11 @@ class Body:
 
     def source(self, text: str) -> Ref:
         """``text`` followed back through operators that forward their input."""
-        ref = self.ref(text)
+        ref, passed = self.ref(text), set[str]()
         while ref.node in self.nodes and self.nodes[ref.node].op in FORWARDS:
+            if ref.node in passed:
+                raise ModelFileError(f"node {ref.node!r} depends on itself; a graph must have no circles")
+            passed.add(ref.node)
             ref = self.inputs(self.nodes[ref.node])[0]
         return ref
 

@@ -16,6 +16,10 @@ from graphcost.units import format_bytes, format_flops
 if TYPE_CHECKING:
     from graphcost.frontends.tensorflow.walk import Walk
 
+_TAPE = (
+    "some outputs are gradients (operators under gradient_tape/), which are counted as a forward pass; "
+    "name a signature or function that ends at the loss"
+)
 _PARAMETER_SERVER = re.compile(r"/job:ps(?:/|$)(?:.*/)?task:(\d+)")
 
 
@@ -28,7 +32,7 @@ def training_notes(program: Program, walk: Walk, used: Mapping[str, Param]) -> t
     """
     training = program.training
     if training is None:
-        return ()
+        return (_TAPE,) if any("gradient_tape/" in node.name for node in walk.nodes) else ()
     own = f"its own {len(training.gradients)} gradient operators"
     flops = _backward_flops(training.applied, walk)
     if flops is not None:

@@ -137,17 +137,15 @@ def _followed(
     body: Body, name: str, behind: set[str], readers: Mapping[str, list[str]], through: frozenset[str] | None
 ) -> str:
     """``name``, or what its only forward readers make of it (None: by any operator)."""
+    passed = {name}
     while True:
-        following = {
-            reader
-            for reader in readers.get(name, ())
-            if reader not in behind and "Summary" not in body.nodes[reader].op
-        }
-        if len(following) != 1:
+        following = {r for r in readers.get(name, ()) if r not in behind and "Summary" not in body.nodes[r].op}
+        if len(following) != 1 or following <= passed:
             return name
         (reader,) = following
         if through is not None and body.nodes[reader].op not in through:
             return name
+        passed.add(reader)
         name = reader
 
 
@@ -155,7 +153,9 @@ def _updated(body: Body, updates: Iterable[NodeDef]) -> dict[str, bool]:
     """Variables that are written, and whether by rows; a slot (``v/Adam``) written by rows tells it of ``v``."""
     found: dict[str, bool] = {}
     for node in updates:
-        name = body.source(node.input[0]).node
+        if not _needs(node):
+            continue
+        name = body.source(_needs(node)[0]).node
         if name not in body.nodes or body.nodes[name].op not in VARIABLES:
             continue
         by_rows = "Sparse" in node.op or "Scatter" in node.op

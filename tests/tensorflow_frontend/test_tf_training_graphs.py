@@ -7,9 +7,10 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 import tf_train_graphs as programs  # noqa: E402
-from tf_models import load  # noqa: E402
+from tf_models import load, traced  # noqa: E402
 
 from graphcost.cli.main import main  # noqa: E402
+from graphcost.errors import ModelFileError  # noqa: E402
 from graphcost.graph import branch_weight, build_graph, totals  # noqa: E402
 from graphcost.ir import Phase  # noqa: E402
 from graphcost.training import plan_step  # noqa: E402
@@ -196,3 +197,45 @@ def test_saved_model_of_a_training_graph(tmp_path, outputs, ends):
     assert model.outputs == ends
     assert totals(build_graph(model)).macs == 2 * (20 + 15 + 9 * (ends == ("loss:0",)))
     assert any("Adam" in note for note in model.notes)
+
+
+# -- graphs that are not what programs write
+
+
+def broken(path, *nodes):
+    """An MLP's training graph with more nodes (name, operator, inputs)."""
+    graph = programs.graph_of(programs.mlp).as_graph_def()
+    for name, op, inputs in nodes:
+        graph.node.add(name=name, op=op, input=inputs).attr["T"].type = 1
+    path.write_bytes(graph.SerializeToString())
+    return path
+
+
+@pytest.mark.parametrize("inputs", [[], ["^w"]])
+def test_an_optimizer_that_names_no_variable(tmp_path, inputs):
+    """Nor one that this TensorFlow knows."""
+    path = broken(tmp_path / "g.pb", ("apply", "ApplyMine", inputs))
+    assert totals(build_graph(load(path))).macs == 2 * 44
+
+
+CIRCLES = {
+    "updated": [("p", "Identity", ["q"]), ("q", "Identity", ["p"]), ("apply", "ApplyMine", ["p"])],
+    "behind-the-loss": [("p", "AddV2", ["loss", "q"]), ("q", "Identity", ["p"])],
+}
+
+
+@pytest.mark.parametrize("name", CIRCLES)
+def test_circles_are_refused(tmp_path, name):
+    with pytest.raises(ModelFileError, match="no circles"):
+        load(broken(tmp_path / "g.pb", *CIRCLES[name]))
+
+
+def test_gradients_of_a_tape_are_told():
+    w = tf.Variable([[0.5] * 5] * 4)
+
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(tf.matmul(x, w)))
+        return tape.gradient(loss, w)
+
+    assert any("gradient_tape/" in note for note in load(traced(gradient)).notes)
