@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphcost.errors import MissingSizeError, UsageError
+from graphcost.frontends.tensorflow.rebatch import initial_state
 from graphcost.frontends.tensorflow.values import Array, ListState, Value
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class Loop:
 
 def run_loop(walk: Walk, loop: Loop, scope: Scope) -> list[Value]:
     """The loop's results; its operators are emitted with ``repeat``."""
+    starts = (v if i in loop.invariant else initial_state(walk, v) for i, v in enumerate(loop.inputs))
+    loop = replace(loop, inputs=tuple(starts))
     trips = _trip_count(walk, loop, scope)
     everything = range(len(loop.inputs))
     if trips == 0:

@@ -21,21 +21,23 @@ _TARGETS = {
     "StatelessRandomNormalV2": 0,
 }  # fmt: skip
 
+_SHAPES = frozenset({"Shape", "ShapeN", "Size", "VariableShape"})
 
-def adapted(walk: Walk, node: NodeDef, inputs: list[Value], body: Body, rebatched: tuple[int, int]) -> list[Value]:
+
+def adapted(walk: Walk, node: NodeDef, inputs: list[Value], body: Body) -> list[Value]:
     """``inputs`` with a literal target size that holds the old batch changed to hold the new one."""
     at = _TARGETS.get(node.op)
-    if at is None or len(inputs) <= at:
+    if walk.rebatched is None or at is None or len(inputs) <= at:
         return inputs
     target = inputs[at]
     sizes = target.ints
     if node.op == "Reshape" and inputs[0].constant:
         return inputs  # weights hold no batch
     data = inputs[0].spec.shape if at and inputs[0].spec is not None else None
-    axis = None if not sizes else _batch_axis(node.op, data, sizes, *rebatched)
+    axis = None if not sizes else _batch_axis(node.op, data, sizes, *walk.rebatched)
     if not sizes or axis is None or target.data is None or not _literal(body, node.input[at], axis):
         return inputs
-    old, new = rebatched
+    old, new = walk.rebatched
     changed = target.data.copy().reshape(-1)
     changed[axis] = sizes[axis] // old * new
     following = walk.known(target.name, target.dtype, changed.reshape(target.data.shape))
@@ -62,11 +64,32 @@ def _batch_axis(op_type: str, data: Sequence[int] | None, sizes: Sequence[int], 
     return None
 
 
+def initial_state(walk: Walk, value: Value) -> Value:
+    """A loop variable that starts from a constant ``[old batch, *]`` (a state of zeros) starts from the new batch."""
+    if walk.rebatched is None or not value.constant or value.spec is None or len(value.spec.shape) < 2:
+        return value
+    old, new = walk.rebatched
+    if value.spec.shape[0] != old:
+        return value
+    return walk.fresh(value.name, value.dtype, (new, *value.spec.shape[1:]), constant=True, leaves=value.leaves)
+
+
 def _literal(body: Body, text: str, axis: int) -> bool:
-    """Whether entry ``axis`` of a size stands in the graph as a number, rather than being computed."""
-    node = body.nodes.get(body.source(text).node)
-    if node is None:
-        return False
-    if node.op == "Pack":
-        node = body.nodes.get(body.source(node.input[axis]).node)
-    return node is not None and node.op in ("Const", "HostConst")
+    """Whether entry ``axis`` of a size follows from numbers in the graph alone, not from the shape of a tensor."""
+    start = body.nodes.get(body.source(text).node)
+    if start is not None and start.op == "Pack":
+        text = start.input[axis]
+    seen: set[str] = set()
+    stack = [body.ref(text)]
+    while stack:
+        name = stack.pop().node
+        node = body.nodes.get(name)
+        if node is None or node.op in _SHAPES:
+            return False  # an argument of a function, or what follows the data by itself
+        if name not in seen:
+            seen.add(name)
+            needed = body.inputs(node)
+            if not needed and node.op not in ("Const", "HostConst"):
+                return False
+            stack.extend(needed)
+    return True

@@ -91,7 +91,7 @@ class Walk:
         self.used_values: set[str] = set()
         self.inputs: frozenset[str] = frozenset()
         self._main = Scope(Body("", {}))
-        self._rebatched = rebatched
+        self.rebatched = rebatched
         self._functions = functions
         self._bodies: dict[str, Body] = {}
         self._paths: dict[str, int] = {}
@@ -235,8 +235,7 @@ class Walk:
 
     def operator(self, node: NodeDef, inputs: list[Value], scope: Scope) -> list[Value]:
         """Shapes, values and constness of one ordinary operator; emitted unless folded."""
-        if self._rebatched is not None:
-            inputs = adapted(self, node, inputs, scope.body, self._rebatched)
+        inputs = adapted(self, node, inputs, scope.body)
         results = self._inferred(node, inputs, scope)
         results = with_content(self, node, inputs, results)
         if results and all(value.constant for value in results):

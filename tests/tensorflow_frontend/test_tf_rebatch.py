@@ -73,6 +73,7 @@ FOLLOW = {
     "packed": (packed, (3, 2, 2), ROW),
     "random-mask": (masked, (3, 4), ROW),
     "state": (state, (3, 4), 2 * ROW),
+    "computed": (lambda x: product(tf.repeat(x, 2, 1)[:, :4]), (3, 4), ROW),
     "tiled": (tiled, (3, 4), ROW),
 }
 
@@ -114,11 +115,30 @@ def test_what_was_loaded_before_is_compared_with():
     assert load_model(concrete, LoadOptions(batch=5), base=base).nodes == load(concrete, 5).nodes
 
 
-def test_keras_model_of_a_fixed_batch():
-    layers = [L.Conv2D(3, 3, activation="relu"), L.Flatten(), L.Dropout(0.5), L.Dense(2)]
-    model = keras.Sequential([keras.Input(batch_shape=(4, 6, 6, 1)), *layers])
-    assert total(model, None).macs == 4 * (16 * 3 * 9 + 48 * 2)
-    assert total(model, 10).macs == 10 * (16 * 3 * 9 + 48 * 2)
+# name: (shape of a sample, layers, MACs of a sample)
+KERAS = {
+    "convolution": ((6, 6, 1), lambda: [L.Conv2D(3, 3), L.Flatten(), L.Dense(2)], 16 * 3 * 9 + 48 * 2),
+    "upsampling": ((4, 4, 2), lambda: [L.UpSampling2D(2), L.Conv2DTranspose(3, 2, 2)], 64 * 2 * 3 * 4),
+    "lstm": ((7, 4), lambda: [L.LSTM(8, return_sequences=True), L.GRU(6)],
+             7 * 4 * 8 * (4 + 8) + 7 * 3 * 6 * (8 + 6)),
+    "time-distributed": ((5, 8), lambda: [L.TimeDistributed(L.Dense(3))], 5 * 8 * 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KERAS)
+def test_keras_models_of_a_fixed_batch(name):
+    shape, layers, macs = KERAS[name]
+    model = keras.Sequential([keras.Input(batch_shape=(4, *shape)), *layers()])
+    assert total(model, None).macs == 4 * macs
+    assert total(model, 10).macs == 10 * macs
+    assert total(model, 10).params == total(model, None).params
+
+
+def test_keras_recurrence_built_for_one_sample_is_refused_by_name():
+    """Keras leaves the batch out of a bias there (Squeeze), which no other batch can follow."""
+    model = keras.Sequential([keras.Input(batch_shape=(1, 7, 4)), L.LSTM(8)])
+    with pytest.raises(UsageError, match=r"fixed at batch 1 and cannot be run at 5: .*\(BiasAdd\)"):
+        load(model, 5)
 
 
 def test_training_graph_of_a_fixed_batch(tmp_path):
