@@ -85,7 +85,10 @@ def _forward(cell: Cell, weights_transposed: bool = False) -> ForwardRule:
 
 
 def _backward(cell: Cell) -> BackwardRule:
-    """Time runs backward through R whatever is needed; dX, dW and dR cost one product each."""
+    """Time runs backward through R whatever is needed; dX, dW and dR cost one product each.
+
+    The gradient of the state before the first step is formed only where that state (input 5) needs one.
+    """
 
     def backward(node: OpNode, wrt: frozenset[int]) -> OpCost:
         if not wrt:
@@ -93,7 +96,8 @@ def _backward(cell: Cell) -> BackwardRule:
         size = sizes(node, cell)
         from_input = size.product_flops(cell.gates, size.features)
         from_state = size.product_flops(cell.gates, size.hidden)
-        matmul = from_input * len(wrt & {0, 1}) + from_state * (1 + (2 in wrt))
+        first_state = 0 if 5 in wrt else from_state // max(1, size.steps)
+        matmul = from_input * len(wrt & {0, 1}) + from_state * (1 + (2 in wrt)) - first_state
         states = size.steps * size.batch * size.directions * size.hidden
         each = cell.flops(biased=node.spec(3) is not None, peephole=node.spec(7) is not None)
         read = read_bytes(*node.inputs) + 2 * read_bytes(node.outputs[0])

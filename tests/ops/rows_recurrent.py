@@ -49,8 +49,19 @@ ROWS = {
 }
 
 BACK = {
-    # dX, dW, dR and the way back through R: twice the forward
-    "lstm-all": back(LSTM, {0, 1, 2}, 2 * 14400, 32 * STATES, LSTM_READ + 2 * 720, 4 * (60 + 192 + 288)),
-    # without dX: one product of the input's 2*5*3*2*24*4 less
-    "lstm-first-layer": back(LSTM, {1, 2}, 28800 - 5760, 5760, LSTM_READ + 1440, 4 * 480),
+    # dX and dW 5760 each, dR 8640, and back through R from step 5 to step 1: four products of 1728
+    "lstm-all": back(
+        LSTM, {0, 1, 2}, 2 * 5760 + 8640 + 4 * 1728, 32 * STATES, LSTM_READ + 2 * 720, 4 * (60 + 192 + 288)
+    ),
+    # without dX
+    "lstm-first-layer": back(LSTM, {1, 2}, 5760 + 8640 + 4 * 1728, 5760, LSTM_READ + 1440, 4 * 480),
+    # a trained initial state takes the fifth product: dX 2160, dR 3240, back 3240
+    "gru-initial-state": back(
+        op("GRU", [(5, 3, 4), (1, 18, 4), (1, 18, 6), None, None, (1, 3, 6)], (5, 1, 3, 6)),
+        {0, 2, 5},
+        2 * (15 * 18 * 4 + 2 * 15 * 18 * 6),
+        (12 + 3 + 5) * 90,
+        4 * (60 + 72 + 108 + 18) + 2 * 360,
+        4 * (60 + 108 + 18),
+    ),
 }
