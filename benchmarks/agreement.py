@@ -37,12 +37,17 @@ DIFFERENCES: dict[tuple[str, str], tuple[int, str]] = {
         "the exporter stores the causal mask, one a layer, as a term",
     ),
     ("lstm tagger", "onnx"): (2 * 128, "the exporter stores the zero initial state, both directions"),
+    ("lstm tagger", "keras"): (
+        -2 * 2 * 4 * 128,
+        "a Keras LSTM has one bias of 4H where torch has two: two layers, both directions",
+    ),
+    ("gpt2 (2 layers)", "keras"): (64 * 64, "the graph holds the causal mask as one constant, a term"),
 }
 """(model, road) -> parameters more than the torch module has, and the real reason."""
 
 
-KERAS = {"mobilenet-v2": "MobileNetV2", "vgg16": "VGG16"}
-"""Networks that keras.applications builds alike; its ResNet50 strides elsewhere and has other biases."""
+APPLICATIONS = {"mobilenet-v2": "MobileNetV2", "vgg16": "VGG16"}
+"""Networks that keras.applications builds alike; the others are built in ``agreement_keras``."""
 
 
 def figures(graph: Any) -> tuple[int, int, int, int, int]:
@@ -70,9 +75,18 @@ def roads(name: str, built: Built, folder: Path) -> dict[str, Any]:
     graphs = {"torch": graphcost.load(built[0], built[1]), "onnx": through_onnx(built, folder)}
     if name in ZOO:
         graphs["zoo"] = build_graph(build(name, batch=batch))
-    if name in KERAS and find_spec("tensorflow"):
-        graphs["keras"] = graphcost.load(f"keras:{KERAS[name]}", batch=batch)
+    if find_spec("tensorflow"):
+        graphs["keras"] = through_keras(name, batch)
     return graphs
+
+
+def through_keras(name: str, batch: int) -> Any:
+    """Keras layers, a tf.function for the gated network."""
+    if name in APPLICATIONS:
+        return graphcost.load(f"keras:{APPLICATIONS[name]}", batch=batch)
+    from benchmarks.agreement_keras import KERAS
+
+    return graphcost.load(KERAS[name]())
 
 
 def _randomise(module: Any) -> None:

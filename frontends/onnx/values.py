@@ -18,13 +18,15 @@ class Leaf:
     """A stored tensor: where a constant's numbers live in the file.
 
     ``numel`` and ``stored_bytes`` are those of the dense tensor and of what the file
-    holds (they differ for sparse tensors).
+    holds (they differ for sparse tensors). ``trained``: a program says that training
+    changes it, so that even one element is a parameter and no constant factor.
     """
 
     name: str
     spec: TensorSpec
     numel: int
     stored_bytes: int
+    trained: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,8 @@ def _is_weight_slot(op_type: str, domain: str, index: int, value: Value) -> bool
     if op_type in _WEIGHTS:
         return index in _WEIGHTS[op_type]
     if op_type in _GENERIC or domain not in ("", "com.microsoft"):
-        return spec.is_float and spec.numel > 1 and value.leaves[0].numel > 1
+        leaf = value.leaves[0]
+        return spec.is_float and (leaf.trained or (spec.numel > 1 and leaf.numel > 1))
     return False
 
 

@@ -92,7 +92,12 @@ def _of_concrete(
             raise UsageError(f"{label}: input {key!r} is no tensor of numbers or strings; close over it instead")
         dims = declared_dims(tensor.shape.as_proto())
         feeds.append(Feed(body.ref(tensor.op.name), dtype, DeclaredInput(key, named, dims)))
-    variables = {id(variable.handle): variable for variable in graph.variables}
+    try:
+        variables = {id(variable.handle): variable for variable in graph.variables}
+    except AssertionError as error:  # TensorFlow's own check of what its graphs point to
+        raise UsageError(
+            f"{label}: the function's variables have been deleted; keep them, say as attributes of a tf.Module"
+        ) from error
     handles: dict[str, Variable] = {}
     captured: dict[str, Captured] = {}
     seen: dict[str, int] = {}

@@ -136,5 +136,5 @@ def _variable(walk: Walk, node: NodeDef, scope: Scope) -> Variable:
 
 def _content(walk: Walk, variable: Variable, name: str) -> Value:
     shape = None if variable.spec is None else variable.spec.shape
-    leaves = walk.stored(variable.name, variable.spec)
+    leaves = walk.stored(variable.name, variable.spec, trained=variable.trainable)
     return walk.fresh(name, variable.dtype, shape, constant=shape is not None, leaves=leaves)

@@ -216,9 +216,9 @@ class Walk:
         placeholder = self.scratch.placeholder(value.dtype, None if shape.rank is None else shape.as_list())
         return Value(name, value.dtype, value.spec, placeholder, items=value.items)
 
-    def stored(self, key: str, spec: TensorSpec | None) -> tuple[Leaf, ...]:
-        """The stored tensor called ``key``."""
-        return () if spec is None else (Leaf(key, spec, spec.numel, spec.size_bytes),)
+    def stored(self, key: str, spec: TensorSpec | None, *, trained: bool = False) -> tuple[Leaf, ...]:
+        """The stored tensor called ``key``; ``trained``: a variable that training changes."""
+        return () if spec is None else (Leaf(key, spec, spec.numel, spec.size_bytes, trained),)
 
     # -- the walk
 

@@ -9,6 +9,7 @@ keras = pytest.importorskip("keras")
 
 from tf_models import RAMP, load, total, traced  # noqa: E402
 
+from graphcost.errors import UsageError  # noqa: E402
 from graphcost.ir import ParamKind  # noqa: E402
 
 L = keras.layers
@@ -108,6 +109,22 @@ OPERATORS = {
         2 * 3 * 3 * 4 * 4,
     ),
 }  # fmt: skip
+
+
+def test_a_trained_variable_of_one_element_is_a_parameter():
+    """Dense(1) on a batch: 3 x 1 weights and one bias; a factor of one element that nobody trains is none."""
+    assert total(sequential((3,), L.Dense(1))).params == 4
+    scale, shift = tf.Variable(2.0, trainable=False), tf.Variable([1.0])
+    assert total(traced(lambda x: x * scale + shift)).params == 1
+
+
+def test_deleted_variables_are_named():
+    def build():
+        weight = tf.Variable(RAMP)
+        return traced(lambda x: tf.matmul(x, weight))
+
+    with pytest.raises(UsageError, match="variables have been deleted"):
+        load(build())
 
 
 @pytest.mark.parametrize("name", OPERATORS)
