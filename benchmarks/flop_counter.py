@@ -51,7 +51,7 @@ class Figures:
 
 
 @contextmanager
-def countable() -> Iterator[None]:
+def countable(module: Any) -> Iterator[None]:
     """Operators that the counter can see into.
 
     Attention as its two products; recurrent layers step by step instead of one oneDNN
@@ -61,7 +61,8 @@ def countable() -> Iterator[None]:
     """
     with ExitStack() as stack:
         stack.enter_context(sdpa_kernel(SDPBackend.MATH))
-        stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
+        if any(isinstance(part, torch.nn.RNNBase) for part in module.modules()):
+            stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
         stack.enter_context(mock.patch.object(torch, "cond", lambda _, first, __, operands: first(*operands)))
         yield
 
@@ -73,7 +74,7 @@ def torch_flops(module: Any, inputs: Any) -> tuple[int, int]:
         if getattr(config, "_experts_implementation", None):
             config._experts_implementation = "eager"
     counter = FlopCounterMode(display=False)
-    with countable(), counter:
+    with countable(module), counter:
         outputs = module(*inputs)
         forward = counter.get_total_flops()
         leaves = tree_leaves(dict(outputs) if hasattr(outputs, "keys") else outputs)
@@ -91,10 +92,11 @@ def grouped_excess(graph: Any) -> int:
     )
 
 
-def compare(built: Built) -> Figures:
-    """One network, both ways."""
+def compare(built: Built, graph: Any = None) -> Figures:
+    """One network, both ways; ``graph`` where it is loaded by another road than from the module."""
     module, inputs = built
-    graph = graphcost.load(module, inputs)
+    if graph is None:
+        graph = graphcost.load(module, inputs)
     plan = plan_step(graph)
     forward, backward = (plan.total(phase).matmul_flops for phase in (Phase.FORWARD, Phase.BACKWARD))
     return Figures(forward, backward, *torch_flops(module, inputs), grouped_excess(graph))

@@ -9,6 +9,7 @@ from typing import Any
 from graphcost.errors import ModelFileError, UsageError
 from graphcost.frontends.options import ASSUMED_BATCH, LoadOptions
 from graphcost.frontends.torch.live import import_torch
+from graphcost.registry import did_you_mean
 
 ASSUMED_SEQUENCE = 128
 """Tokens where nobody says (assumed: the usual sequence of published FLOP counts)."""
@@ -20,7 +21,9 @@ def from_transformers(path: Path, options: LoadOptions) -> tuple[Any, dict[str, 
     try:
         import transformers
     except ImportError as error:
-        raise UsageError("transformers is not installed; install it with pip install transformers") from error
+        raise UsageError(
+            "transformers is not installed; install it with pip install 'graphcost[transformers]'"
+        ) from error
     if not path.is_file():
         raise ModelFileError(f"transformers:{path}: no such file")
     try:
@@ -71,8 +74,15 @@ def from_timm(name: str, options: LoadOptions) -> tuple[Any, tuple[Any, ...], tu
     torch = import_torch()
     try:
         import timm
-    except (ImportError, RuntimeError) as error:  # RuntimeError: a torchvision build without its operators
-        raise UsageError(f"timm cannot be imported ({error}); install it with pip install timm") from error
+    except ImportError as error:
+        raise UsageError(f"timm is not installed ({error}); install it with pip install 'graphcost[timm]'") from error
+    except RuntimeError as error:  # torchvision finds its compiled operators missing
+        raise UsageError(
+            f"timm cannot be imported ({error}): torchvision is not the build of torch {torch.__version__}; "
+            "install both from one index"
+        ) from error
+    if not timm.is_model(name.partition(".")[0]):
+        raise UsageError(f"no timm model named {name!r}{did_you_mean(name, timm.list_models())}")
     try:
         module = fake(torch, lambda: timm.create_model(name, pretrained=False))
     except (RuntimeError, ValueError) as error:
