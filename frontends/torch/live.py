@@ -14,11 +14,8 @@ from typing import Any
 
 from graphcost.errors import ModelFileError, UsageError
 from graphcost.frontends.options import LoadOptions
-from graphcost.frontends.torch.archive import origin
-from graphcost.frontends.torch.records import Exported, Ref, TensorMeta, TorchGraph, TorchOp
-
-_DTYPES = {"float8_e4m3fn": "float8e4m3fn", "float8_e5m2": "float8e5m2", "float8_e4m3fnuz": "float8e4m3fnuz",
-           "float8_e5m2fnuz": "float8e5m2fnuz"}  # fmt: skip
+from graphcost.frontends.torch.fx_records import graph_records
+from graphcost.frontends.torch.records import Exported
 
 
 def import_torch() -> Any:
@@ -49,10 +46,19 @@ def export_live(source: Any, example_inputs: Any, options: LoadOptions, name: st
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            program = torch.export.export(source, args, kwargs, strict=False)
+            program = _exported(torch, source, args, kwargs)
         except Exception as error:  # export raises anything; the fallback's note names it
             return _from_fx(torch, source, args, kwargs, name, error), replace(options, batch=None)
         return _from_program(torch, program, notes), replace(options, batch=None)
+
+
+def _exported(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``torch.export``; without autograd for what has a gradient on some devices only (flex attention)."""
+    try:
+        return torch.export.export(module, args, kwargs, strict=False)
+    except NotImplementedError:
+        with torch.no_grad():
+            return torch.export.export(module, args, kwargs, strict=False)
 
 
 def _arguments(torch: Any, example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -102,7 +108,7 @@ def _from_program(torch: Any, program: Any, notes: tuple[str, ...]) -> Exported:
         if isinstance(value, torch.Tensor):
             storage[name] = first.setdefault(id(value), name)
     trained = {name for name, value in state.items() if isinstance(value, torch.nn.Parameter) and value.requires_grad}
-    graph = _graph(
+    graph = graph_records(
         torch, program.graph_module, {v: s for v, s in signature.inputs_to_parameters.items() if s in trained}
     )
     constants = {
@@ -153,7 +159,7 @@ def _from_fx(
             f"{name}: torch.export fails ({why}), and so does tracing ({type(error).__name__}: "
             f"{detail[0] if detail else ''})"
         ) from reason
-    graph = _graph(torch, traced, {})
+    graph = graph_records(torch, traced, {})
     placeholders = list(graph.inputs)
     owners = dict(zip(placeholders[: len(names)], names, strict=True))
     params = {value: key for value, key in owners.items() if isinstance(state[key], torch.nn.Parameter)}
@@ -168,137 +174,3 @@ def _from_fx(
     return Exported(
         replace(graph, tensors=tensors), tuple(placeholders[len(names) :]), params, buffers, storage, (note,)
     )
-
-
-def _graph(torch: Any, module: Any, trained: Mapping[str, str]) -> TorchGraph:
-    """An fx graph as records; multi-output operators are split by the ``getitem`` calls that follow."""
-    tensors: dict[str, TensorMeta] = {}
-    ops: list[TorchOp] = []
-    inputs: list[str] = []
-    outputs: tuple[str, ...] = ()
-    parts: dict[Any, dict[int, str]] = {}
-    for node in module.graph.nodes:
-        if node.op == "call_function" and getattr(node.target, "__name__", "") == "getitem":
-            parts.setdefault(node.args[0], {})[node.args[1]] = node.name
-    for node in module.graph.nodes:
-        value = node.meta.get("val", node.meta.get("tensor_meta"))
-        if isinstance(value, torch.Tensor):
-            tensors[node.name] = _meta(value, node.name in trained)
-        if node.op == "placeholder":
-            inputs.append(node.name)
-        elif node.op == "output":
-            outputs = tuple(arg.name for arg in _flat(node.args) if isinstance(arg, torch.fx.Node))
-        elif node.op == "get_attr":
-            attribute = _attribute(module, node.target)
-            if isinstance(attribute, torch.Tensor):
-                tensors[node.name] = _meta(attribute, False)
-                ops.append(TorchOp(node.name, "constant", {}, (node.name,)))
-        elif node.op == "call_function":
-            made = _op(torch, module, node, parts.get(node), tensors)
-            if made is not None:
-                ops.append(made)
-    return TorchGraph(tuple(inputs), outputs, tuple(ops), tensors)
-
-
-def _op(
-    torch: Any, module: Any, node: Any, parts: dict[int, str] | None, tensors: dict[str, TensorMeta]
-) -> TorchOp | None:
-    target = node.target
-    is_item = getattr(target, "__name__", "") == "getitem" and isinstance(node.args[0], torch.fx.Node)
-    if is_item and isinstance(node.args[0].meta.get("val"), (tuple, list)):
-        return None  # a result of the operator before it
-    value = node.meta.get("val")
-    if isinstance(value, (tuple, list)):
-        names = []
-        for index, item in enumerate(value):
-            name = (parts or {}).get(index, f"{node.name}.{index}")
-            if isinstance(item, torch.Tensor):
-                tensors[name] = _meta(item, False)
-            names.append(name)
-        outputs = tuple(names)
-    else:
-        outputs = (node.name,) if isinstance(value, torch.Tensor) else ()
-    graphs: dict[str, TorchGraph] = {}
-    args = {name: _value(torch, module, arg, name, graphs) for name, arg in _named(target, node).items()}
-    stack = node.meta.get("nn_module_stack") or {}
-    path = [entry[0] for entry in stack.values() if entry and entry[0]]
-    name = _target_name(target)
-    return TorchOp(
-        node.name,
-        name,
-        args,
-        outputs,
-        _clean(path[-1]) if path else "",
-        origin(node.meta.get("stack_trace") or "", name),
-        graphs,
-    )
-
-
-def _clean(path: str) -> str:
-    """``L['self'].layers.3.attn`` -> ``layers.3.attn``."""
-    return path.removeprefix("L['self'].").removeprefix("L__self__.").strip(".")
-
-
-def _target_name(target: Any) -> str:
-    """``aten.linear.default`` whatever kind of callable the target is."""
-    text = str(target)
-    namespace = getattr(target, "namespace", None)
-    if namespace == "higher_order" or text.startswith("<torch._higher_order"):
-        return getattr(target, "_name", getattr(target, "__name__", text))
-    if hasattr(target, "_schema"):
-        return text.removeprefix("torch.ops.")
-    module = getattr(target, "__module__", "") or ""
-    return (
-        f"{module}.{getattr(target, '__name__', text)}".removeprefix("_operator.")
-        if "getitem" not in text
-        else "operator.getitem"
-    )
-
-
-def _named(target: Any, node: Any) -> dict[str, Any]:
-    """Arguments by schema name, schema defaults left out."""
-    schema = getattr(target, "_schema", None)
-    if schema is None:
-        return {**{str(index): arg for index, arg in enumerate(node.args)}, **node.kwargs}
-    names = [argument.name for argument in schema.arguments]
-    return {**dict(zip(names, node.args, strict=False)), **node.kwargs}
-
-
-def _value(torch: Any, module: Any, arg: Any, name: str, graphs: dict[str, TorchGraph]) -> Any:
-    if isinstance(arg, torch.fx.Node):
-        if arg.op == "get_attr":
-            body = _attribute(module, arg.target)
-            if isinstance(body, torch.fx.GraphModule):
-                graphs[name] = _graph(torch, body, {})
-                return None
-        return Ref(arg.name) if isinstance(arg.meta.get("val"), torch.Tensor) or arg.op == "get_attr" else None
-    if isinstance(arg, (tuple, list)):
-        return tuple(_value(torch, module, item, f"{name}.{index}", graphs) for index, item in enumerate(arg))
-    if isinstance(arg, torch.dtype):
-        return _dtype(arg)
-    return arg if isinstance(arg, (int, float, bool, str, type(None))) else str(arg)
-
-
-def _attribute(module: Any, target: str) -> Any:
-    value = module
-    for part in target.split("."):
-        value = getattr(value, part)
-    return value
-
-
-def _flat(value: Any) -> list[Any]:
-    if isinstance(value, (tuple, list)):
-        return [leaf for item in value for leaf in _flat(item)]
-    if isinstance(value, dict):
-        return [leaf for item in value.values() for leaf in _flat(item)]
-    return [value]
-
-
-def _meta(value: Any, requires_grad: bool) -> TensorMeta:
-    sizes = tuple(int(size) if isinstance(size, int) else str(size.node.expr) for size in value.shape)
-    return TensorMeta(sizes, _dtype(value.dtype), requires_grad)
-
-
-def _dtype(dtype: Any) -> str:
-    name = str(dtype).removeprefix("torch.")
-    return _DTYPES.get(name, name)

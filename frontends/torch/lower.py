@@ -125,12 +125,16 @@ class Lowering:
 
     def emit_recurrent(
         self, op: TorchOp, kind: str, source: Any, parts: Sequence[Sequence[Any]], specs: Mapping[int, TensorSpec],
-        out: TensorSpec, name: str, suffix: str, hidden: int, dirs: int,
+        states: Sequence[Any], made: Mapping[str, TensorSpec | None], suffix: str, hidden: int, dirs: int,
     ) -> None:  # fmt: skip
-        """A layer of a recurrent network: the weights of all directions share a slot."""
+        """A layer of a recurrent network: the weights of all directions share a slot.
+
+        ``states`` are the initial ones (inputs 5 and 6), ``made`` the results by name.
+        """
+        first = [source, *([None] * 4), *states] if states else [source, *([None] * (len(specs) - 1))]
         self.emit(
-            op, kind, [source, *([None] * (len(specs) - 1))], specs=specs, outputs=[out], names=[name], suffix=suffix,
-            slots=(), hidden_size=hidden, direction="bidirectional" if dirs == 2 else "forward",
+            op, kind, first, specs=specs, outputs=list(made.values()), names=list(made), suffix=suffix,
+            slots=(5, 6), hidden_size=hidden, direction="bidirectional" if dirs == 2 else "forward",
         )  # fmt: skip
         found = [
             (1 + min(position, 2), param)
@@ -138,7 +142,12 @@ class Lowering:
             for position, value in enumerate(part)
             for param in self._params_of(value, ParamKind.WEIGHT)
         ]
-        self.nodes[-1] = replace(self.nodes[-1], params=tuple(found))
+        self.nodes[-1] = replace(self.nodes[-1], params=(*found, *self.nodes[-1].params))
+
+    def add_params(self, slot: int, value: Any) -> None:
+        """A further stored tensor in a slot of the operator emitted last."""
+        found = [(slot, param) for param in self._params_of(value, ParamKind.WEIGHT)]
+        self.nodes[-1] = replace(self.nodes[-1], params=(*self.nodes[-1].params, *found))
 
     def view(self, op: TorchOp, source: Any) -> None:
         """A result that shares its source's storage: no operator, a view of a weight is that weight."""
@@ -155,6 +164,10 @@ class Lowering:
     def is_param(self, value: Any) -> bool:
         """Whether an argument is a stored parameter, or a view of one."""
         return isinstance(value, Ref) and value.name in self._params
+
+    def is_constant(self, value: Any) -> bool:
+        """Whether an argument is the same at every step and no parameter."""
+        return isinstance(value, Ref) and value.name in self._constant
 
     def note(self, text: str) -> None:
         """Something a reader of the result must know, said once."""

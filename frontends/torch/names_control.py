@@ -1,8 +1,9 @@
-"""Higher-order operators: bodies become the operators that one step runs."""
+"""Higher-order operators: bodies become the operators that one step runs; flex attention is one operator."""
 
 from __future__ import annotations
 
 from graphcost.frontends.torch.lower import Lowering, handles
+from graphcost.frontends.torch.names_layers import emit_attention
 from graphcost.frontends.torch.records import Ref, TorchOp
 from graphcost.ir import OpNode
 
@@ -30,6 +31,14 @@ def _map(walk: Lowering, op: TorchOp) -> None:
     walk.subgraph(op, "body", graph, [*scanned, *rest], repeat=trips)
 
 
+@handles("higher_order.scan", "scan")
+def _scan(walk: Lowering, op: TorchOp) -> None:
+    """The body once per slice of the leading axis, with what it carries and what it closes over."""
+    carried, scanned, rest = (op.args.get(key) or () for key in ("1", "2", "3"))
+    trips = walk.need(op, scanned[0]).shape[0] if scanned else 1
+    walk.subgraph(op, "body", next(iter(op.graphs.values())), [*carried, *scanned, *rest], repeat=trips)
+
+
 @handles("higher_order.while_loop", "while_loop")
 def _while(walk: Lowering, op: TorchOp) -> None:
     """Condition and body once per trip; the count must be given."""
@@ -49,3 +58,18 @@ def _wrapped(walk: Lowering, op: TorchOp) -> None:
         value for items in op.args.values() if isinstance(items, tuple) for value in items if isinstance(value, Ref)
     ]
     walk.subgraph(op, "body", graph, values)
+
+
+@handles("higher_order.flex_attention", "flex_attention")
+def _flex_attention(walk: Lowering, op: TorchOp) -> None:
+    """query, key, value ``[B, heads, S, D]``, score_mod, block mask, scale, options, tensors the two functions use.
+
+    Those tensors stand where a bias of the scores does. The square is dense, as for any other
+    attention: which blocks a mask leaves out is data.
+    """
+    used = [value for key in ("7", "8") for value in op.args.get(key, ()) if isinstance(value, Ref)]
+    walk.note(
+        f"{op.name} (flex_attention): counted as dense attention, an upper bound; what its block mask leaves out "
+        "and the arithmetic of its score_mod are not counted"
+    )
+    emit_attention(walk, op, [op.args[key] for key in "012"], used)

@@ -94,15 +94,22 @@ def _each(value: Any, rank: int) -> tuple[int, ...]:
          "aten._scaled_dot_product_attention_math")  # fmt: skip
 def _attention(walk: Lowering, op: TorchOp) -> None:
     """``[..., heads, S, D]``; the full square, whatever ``is_causal`` says."""
+    mask = op.args.get("attn_mask")
+    causal = int(bool(op.args.get("is_causal")))
     parts = [op.args[name] for name in ("query", "key", "value")]
+    emit_attention(walk, op, parts, [mask] if mask is not None else [], is_causal=causal)
+
+
+def emit_attention(walk: Lowering, op: TorchOp, parts: list[Any], added: list[Any], **attrs: Any) -> None:
+    """Query, key, value and what is added to their scores; where that is several tensors, they share a slot."""
     specs = {index: _four(walk.need(op, part)) for index, part in enumerate(parts)}
     out = walk.out(op)
-    mask = op.args.get("attn_mask")
     walk.emit(
-        op, "Attention", [*parts, *([mask] if mask is not None else [])], specs=specs,
-        outputs=[_four(out) if out is not None else None], names=op.outputs[:1], slots=(),
-        is_causal=int(bool(op.args.get("is_causal"))),
+        op, "Attention", [*parts, *added[:1]], specs=specs, outputs=[_four(out) if out is not None else None],
+        names=op.outputs[:1], **attrs,
     )  # fmt: skip
+    for value in added[1:]:
+        walk.add_params(3, value)
 
 
 def _four(spec: TensorSpec) -> TensorSpec:
@@ -159,13 +166,20 @@ def _embedding(walk: Lowering, op: TorchOp) -> None:
 
 @handles("aten.embedding_bag", "aten._embedding_bag", "aten._embedding_bag_forward_only")
 def _embedding_bag(walk: Lowering, op: TorchOp) -> None:
-    """A lookup of every index, then a sum by bag."""
+    """A lookup of every index, its weight where it has one, then a sum by bag."""
     table, indices = walk.need(op, op.args["weight"]), walk.need(op, op.args["indices"])
     rows = TensorSpec((indices.numel, table.shape[1]), table.dtype)
     name = f"{op.outputs[0]}.rows"
     walk.emit(op, "Gather", [op.args["weight"], op.args["indices"]], outputs=[rows], names=[name], slots=(0,),
               suffix=".rows", axis=0)  # fmt: skip
     walk.frame.specs[name] = rows
+    weights = op.args.get("per_sample_weights")
+    if isinstance(weights, Ref):
+        each = {1: TensorSpec((indices.numel, 1), rows.dtype)}
+        walk.emit(op, "Mul", [Ref(name), weights], specs=each, outputs=[rows], names=[f"{name}.weighed"],
+                  suffix=".weighed")  # fmt: skip
+        name = f"{name}.weighed"
+        walk.frame.specs[name] = rows
     walk.emit(op, "ReduceSum", [Ref(name)], outputs=[walk.out(op)], names=op.outputs[:1])
 
 
@@ -222,6 +236,7 @@ def _recurrent(walk: Lowering, op: TorchOp) -> None:
     dirs = 2 if op.args.get("bidirectional") else 1
     biased = bool(op.args.get("has_biases", True))
     per_direction = 4 if biased else 2
+    states = _initial_states(walk, op)
     source: Any = op.args["input"]
     width = x.shape[2]
     layers = int(op.args["num_layers"])
@@ -237,7 +252,18 @@ def _recurrent(walk: Lowering, op: TorchOp) -> None:
             1: TensorSpec((dirs, gates * hidden, width), x.dtype),
             2: TensorSpec((dirs, gates * hidden, hidden), x.dtype),
             **({3: TensorSpec((dirs, 2 * gates * hidden), x.dtype)} if biased else {}),
+            **{5 + i: TensorSpec((dirs, *walk.need(op, state).shape[1:]), x.dtype) for i, state in enumerate(states)},
         }
-        walk.emit_recurrent(op, kind, source, parts, specs, out, name, f".{layer}", hidden, dirs)
+        made: dict[str, TensorSpec | None] = {name: out}
+        if layer == layers - 1:  # the last states of all layers
+            made |= {state: walk.out(op, 1 + i) for i, state in enumerate(op.outputs[1:])}
+        walk.emit_recurrent(op, kind, source, parts, specs, states, made, f".{layer}", hidden, dirs)
         source, width = Ref(name), dirs * hidden
         walk.frame.specs.setdefault(name, out)
+
+
+def _initial_states(walk: Lowering, op: TorchOp) -> list[Any]:
+    """Initial states ``[layers * dirs, B, H]`` that are learned or computed; zeros are none."""
+    given = op.args.get("hx", ())
+    states = [value for value in (given if isinstance(given, tuple) else (given,)) if isinstance(value, Ref)]
+    return [] if all(walk.is_constant(state) for state in states) else states

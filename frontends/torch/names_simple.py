@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from graphcost.frontends.torch.lower import HANDLERS, Handler, Lowering, handles
 from graphcost.frontends.torch.records import Ref, TorchOp
@@ -26,7 +27,7 @@ POINTWISE: Mapping[str, str] = {
     "le": "LessOrEqual", "logical_and": "And", "logical_or": "Or", "logical_xor": "Xor", "logical_not": "Not",
     "bitwise_and": "BitwiseAnd", "bitwise_or": "BitwiseOr", "bitwise_xor": "BitwiseXor", "bitwise_not": "BitwiseNot",
     "__and__": "And", "__or__": "Or", "isnan": "IsNaN", "isinf": "IsInf", "where": "Where", "masked_fill": "Where",
-    "nan_to_num": "Where", "prelu": "PRelu", "_prelu_kernel": "PRelu",
+    "nan_to_num": "Where", "prelu": "PRelu", "_prelu_kernel": "PRelu", "outer": "Mul",
 }  # fmt: skip
 
 REDUCE: Mapping[str, str] = {
@@ -51,7 +52,7 @@ COPY: Mapping[str, str] = {
     "zeros_like": "ConstantOfShape", "ones_like": "ConstantOfShape", "full_like": "ConstantOfShape",
     "new_zeros": "ConstantOfShape", "new_ones": "ConstantOfShape", "new_full": "ConstantOfShape",
     "empty_like": "ConstantOfShape", "rand_like": "RandomUniformLike", "randn_like": "RandomNormalLike",
-    "bernoulli": "Bernoulli",
+    "bernoulli": "Bernoulli", "complex": "Concat",
 }  # fmt: skip
 
 # Results that share storage with their first argument.
@@ -134,6 +135,13 @@ def _scatter(walk: Lowering, op: TorchOp) -> None:
     index = op.args.get("index")
     source = next((op.args[name] for name in ("src", "source", "value") if isinstance(op.args.get(name), Ref)), None)
     walk.emit(op, "ScatterElements", [data, index if isinstance(index, Ref) else source, source])
+
+
+@handles("aten.broadcast_tensors", "aten.meshgrid")
+def _each_a_view(walk: Lowering, op: TorchOp) -> None:
+    """One result a tensor, each a view of its own."""
+    for name, tensor in zip(op.outputs, op.args["tensors"], strict=False):
+        walk.view(replace(op, outputs=(name,)), tensor)
 
 
 @handles("<built-in function getitem>", "operator.getitem", "_operator.getitem")
