@@ -149,7 +149,9 @@ def _load_named(source: str, options: LoadOptions, base: Model | None) -> Model:
         from graphcost.frontends.torch import load_archive
 
         return load_archive(path, options, branch_weight)
-    if path.suffix in _PICKLED:
+    if path.suffix == ".py":
+        raise UsageError(f"{source}: a Python file; name the callable that returns the model: {source}:FUNCTION")
+    if path.suffix in _PICKLED and path.exists():
         raise ModelFileError(
             f"{source}: a pickled torch file, which can run code and is never opened; save the model with "
             "torch.export.save as .pt2, export it to ONNX, or name a callable: file.py:build_model"

@@ -20,10 +20,12 @@ def call_source(source: str) -> tuple[Any, Any]:
     that cannot be found or raises.
     """
     where, _, name = source.rpartition(":")
+    if not name:
+        raise UsageError(f"{source} names no callable; write {where}:FUNCTION")
     function = _find(where, name, source)
     try:
         made = _under_fake_tensors(function)
-    except Exception as error:  # a user's code raises anything
+    except (Exception, SystemExit) as error:  # a user's code raises anything, and may leave
         detail = str(error).strip().splitlines()
         raise ModelFileError(
             f"{source}: the callable raised {type(error).__name__}: {detail[0] if detail else ''} "
@@ -56,8 +58,9 @@ def _find(where: str, name: str, source: str) -> Any:
     except ModelFileError:
         raise
     except ModuleNotFoundError as error:
-        raise UsageError(f"{source}: cannot import {where} ({error})") from error
-    except Exception as error:  # a user's module raises anything
+        hint = "; install it with pip install 'graphcost[torch]'" if error.name == "torch" else ""
+        raise UsageError(f"{source}: cannot import {where} ({error}){hint}") from error
+    except (Exception, SystemExit) as error:  # a user's module raises anything, and may leave
         raise ModelFileError(f"{source}: importing {where} raised {type(error).__name__}: {error}") from error
     found = getattr(module, name, None)
     if found is None:

@@ -29,18 +29,22 @@ def from_transformers(path: Path, options: LoadOptions) -> tuple[Any, dict[str, 
     try:
         data = json.loads(path.read_text("utf-8"))
         kind = data.pop("model_type")
-    except (ValueError, KeyError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelFileError(
             f"transformers:{path}: no transformers configuration (a JSON file with model_type)"
         ) from error
-    try:
-        config = transformers.AutoConfig.for_model(kind, **data)
-    except (ValueError, TypeError) as error:
-        raise ModelFileError(f"transformers:{path}: {error}") from error
+    if kind not in transformers.CONFIG_MAPPING:
+        known = list(transformers.CONFIG_MAPPING)
+        raise ModelFileError(f"transformers:{path}: no model_type {kind!r}{did_you_mean(str(kind), known)}")
     name = next(iter(data.get("architectures") or []), None)
     cls: Any = getattr(transformers, name, None) if name else None
     auto: Any = transformers.AutoModel
-    module = fake(torch, lambda: cls(config) if cls is not None else auto.from_config(config))
+    try:
+        config = transformers.AutoConfig.for_model(kind, **data)
+        module = fake(torch, lambda: cls(config) if cls is not None else auto.from_config(config))
+    except Exception as error:  # configurations check themselves with errors of every kind
+        detail = " ".join(str(error).split())
+        raise ModelFileError(f"transformers:{path}: {type(error).__name__}: {detail}") from error
     inputs, notes = _transformers_inputs(torch, module, config, options)
     return module, inputs, notes
 

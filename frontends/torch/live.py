@@ -7,8 +7,11 @@ tensors (``make_fx``), and a note says so.
 
 from __future__ import annotations
 
+import io
+import logging
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import replace
 from typing import Any
 
@@ -38,18 +41,30 @@ def export_live(source: Any, example_inputs: Any, options: LoadOptions, name: st
         raise UsageError(
             f"{name}: a torch module needs example inputs; return (module, example_inputs), or pass them to load()"
         )
-    args, kwargs = _arguments(torch, example_inputs)
+    args, kwargs = _arguments(torch, example_inputs, name)
     args, kwargs = (_rebatched(torch, value, options, name) for value in (args, kwargs))
     source.eval()
     _disable_cache(source)
     notes: tuple[str, ...] = ()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with _quiet():
         try:
             program = _exported(torch, source, args, kwargs)
         except Exception as error:  # export raises anything; the fallback's note names it
             return _from_fx(torch, source, args, kwargs, name, error), replace(options, batch=None)
         return _from_program(torch, program, notes), replace(options, batch=None)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without torch's warnings and logs: what fails is told in one line."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
 
 
 def _exported(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -61,9 +76,14 @@ def _exported(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, 
             return torch.export.export(module, args, kwargs, strict=False)
 
 
-def _arguments(torch: Any, example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _arguments(torch: Any, example_inputs: Any, name: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if isinstance(example_inputs, torch.Tensor):
         return (example_inputs,), {}
+    if not isinstance(example_inputs, (Mapping, Sequence)) or isinstance(example_inputs, str):
+        raise UsageError(
+            f"{name}: example inputs are a tensor, a tuple of arguments or a mapping of keyword arguments, "
+            f"not {type(example_inputs).__name__}"
+        )
     if isinstance(example_inputs, Mapping):
         return (), dict(example_inputs)
     if isinstance(example_inputs, Sequence) and len(example_inputs) == 2 and isinstance(example_inputs[1], Mapping):

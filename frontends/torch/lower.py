@@ -245,6 +245,7 @@ class Lowering:
                 self.folded += 1
                 self._constant.update(op.outputs)
                 continue
+            self._name_open_size(op, refs)
             handler = HANDLERS.get(base)
             try:
                 if handler is not None:
@@ -253,6 +254,12 @@ class Lowering:
             except LookupError:
                 pass  # a shape that is not known: reported by name below
             self.emit(op, base, refs, domain=UNMAPPED_DOMAIN)
+
+    def _name_open_size(self, op: TorchOp, refs: Sequence[Ref]) -> None:
+        """A note where an operator of known sizes makes one that is not: it depends on the data."""
+        specs = self.frame.specs
+        if any(specs.get(name, op) is None for name in op.outputs) and all(specs.get(ref.name, op) for ref in refs):
+            self.note(f"{op.name} ({op.target}): the size of its result depends on data; what uses it is not counted")
 
     def _name(self, value: Any) -> str:
         if not isinstance(value, Ref) or value.name in self._params or value.name in self._constant:

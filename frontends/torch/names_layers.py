@@ -38,10 +38,12 @@ def _matmul(walk: Lowering, op: TorchOp) -> None:
 
 @handles("aten.baddbmm", "aten.addbmm", "aten.addmv")
 def _baddbmm(walk: Lowering, op: TorchOp) -> None:
-    """The product; the addend is read by its epilogue."""
+    """The product, then the addend."""
     tensors = [value for name, value in op.args.items() if isinstance(value, Ref) and name != "self"]
-    walk.emit(op, "MatMul", tensors[:2], suffix=".product", names=[f"{op.outputs[0]}.product"])
-    walk.emit(op, "Add", [op.args["self"]], outputs=[walk.out(op)])
+    product = f"{op.outputs[0]}.product"
+    walk.emit(op, "MatMul", tensors[:2], suffix=".product", names=[product])
+    walk.frame.specs[product] = walk.out(op)
+    walk.emit(op, "Add", [Ref(product), op.args["self"]])
 
 
 @handles("aten._grouped_mm", "aten.grouped_mm", "transformers.grouped_mm_fallback")

@@ -50,7 +50,8 @@ COPY: Mapping[str, str] = {
     "upsample_trilinear3d": "Resize", "_upsample_bilinear2d_aa": "Resize", "clone": "Cast", "copy": "Cast",
     "index_select": "GatherElements", "gather": "GatherElements", "take_along_dim": "GatherElements",
     "zeros_like": "ConstantOfShape", "ones_like": "ConstantOfShape", "full_like": "ConstantOfShape",
-    "new_zeros": "ConstantOfShape", "new_ones": "ConstantOfShape", "new_full": "ConstantOfShape",
+    "new_zeros": "ConstantOfShape", "new_empty": "ConstantOfShape",
+    "new_ones": "ConstantOfShape", "new_full": "ConstantOfShape",
     "empty_like": "ConstantOfShape", "rand_like": "RandomUniformLike", "randn_like": "RandomNormalLike",
     "bernoulli": "Bernoulli", "complex": "Concat",
 }  # fmt: skip
@@ -102,6 +103,12 @@ def _cast(walk: Lowering, op: TorchOp) -> None:
         walk.view(op, source)
     else:
         walk.emit(op, "Cast", [source])
+
+
+@handles("aten.copy_")
+def _copy_into(walk: Lowering, op: TorchOp) -> None:
+    """The source is read and written into storage that is there already."""
+    walk.emit(op, "Cast", [op.args["src"]])
 
 
 @handles("aten.dropout", "aten.dropout_", "aten.feature_dropout", "aten.native_dropout", "aten.alpha_dropout")

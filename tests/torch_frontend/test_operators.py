@@ -43,6 +43,12 @@ def looped(self: Any, x: Any) -> Any:
     return while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, self.layer(y)), (torch.tensor(0), x))[1]
 
 
+def copied(self: Any, x: Any) -> Any:
+    wide = x.new_empty(4, 8)
+    wide[:, :4] = self.layer(x)
+    return wide
+
+
 X, IDS = torch.zeros(4, 8), torch.zeros(4, 5, dtype=torch.long)
 LABELS = torch.zeros(4, dtype=torch.long)
 IMAGE, WAVE = torch.zeros(2, 8, 8), torch.zeros(2, 64)
@@ -83,6 +89,7 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], int, int, int]] = {
         Call(lambda self, x: F.mse_loss(self.layer(x), x), layer=nn.Linear(8, 8)), (X,),
         2 * 4 * 8 * 8, 32 + 3 * 32, 72,
     ),
+    "copy-into": (Call(copied, layer=nn.Linear(8, 4)), (X,), 2 * 4 * 8 * 4, 16, 36),
     "scan": (Call(scanned, layer=nn.Linear(8, 8)), (X,), 4 * 2 * 8 * 8, 4 * 2 * 8, 72),
     "learned-queries": (
         Call(lambda self, x: F.scaled_dot_product_attention(self.q, x, x), q=nn.Parameter(torch.zeros(4, 3, 8))),
@@ -154,11 +161,27 @@ STATES = {
 }
 
 
-@pytest.mark.parametrize("name", STATES)
-def test_gradients_flow_through_states(name: str) -> None:
+def biased(self: Any, x: Any) -> Any:
+    keys = self.k(x)
+    return torch.baddbmm(x.sum(-1, keepdim=True), self.q(x), keys.transpose(1, 2)) @ keys
+
+
+FLOW = {
+    **STATES,
+    # 4 x 5 rows of 8: the scores' product, biased, and the values'; q and k have dW alone
+    "baddbmm": (
+        Call(biased, q=nn.Linear(8, 8), k=nn.Linear(8, 8)),
+        2 * 2 * 20 * 8 * 8 + 2 * 2 * 4 * 5 * 5 * 8,
+        2 * 2 * 20 * 8 * 8 + 2 * 2 * 2 * 4 * 5 * 5 * 8,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FLOW)
+def test_gradients_flow(name: str) -> None:
     from benchmarks.flop_counter import torch_flops
 
-    module, forward, backward = STATES[name]
+    module, forward, backward = FLOW[name]
     inputs = (torch.zeros(4, 5, 8),)
     plan = plan_step(graphcost.load(module, inputs))
     assert (plan.total(Phase.FORWARD).matmul_flops, plan.total(Phase.BACKWARD).matmul_flops) == (forward, backward)
