@@ -138,9 +138,15 @@ def analyze(
     return analyze_with(source, made, example_inputs=example_inputs)
 
 
+_REBATCHED = frozenset({"onnx", "savedmodel", "tensorflow-graph", "keras", "keras-h5"})
+"""Formats whose reader can follow another batch where a file fixes it."""
+
+
 def _share_at_32(model: Model, choice: Choice, options: AnalysisOptions, source: Any) -> float | None:
     """The share at batch 32 of a file fixed at batch 1, where it can be re-batched; else None."""
-    if model.batch != 1 or model.batch_source is not BatchSource.FILE or source is None or model.format != "onnx":
+    if model.batch != 1 or model.batch_source is not BatchSource.FILE or source is None:
+        return None
+    if model.format not in _REBATCHED:
         return None
     if options.load.batch is not None or choice.placement.gpus == 1:
         return None
