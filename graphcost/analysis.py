@@ -7,12 +7,12 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from graphcost._version import __version__
-from graphcost.engine.roofline import EFFICIENCY_SOURCE, Bound, OpTime
 from graphcost.errors import GraphcostError, UsageError
 from graphcost.fitting import CONTEXT_BYTES, fits, largest_batch, memory_on
 from graphcost.frontends.options import LoadOptions
-from graphcost.graph import GraphTotals, build_graph, operators, totals
+from graphcost.graph import GraphTotals, build_graph, totals
 from graphcost.ir import BatchSource, Model, Phase
+from graphcost.per_op import op_rows
 from graphcost.placing import AnalysisOptions, Choice, resolve
 from graphcost.predict import Message, Profile, StepTime, predict_calibrated, predict_paper, slices_of
 from graphcost.registry import did_you_mean
@@ -25,7 +25,6 @@ from graphcost.result import (
     MemoryInfo,
     MessageInfo,
     ModelInfo,
-    OpInfo,
     PlacementInfo,
     StepInfo,
     TrainingInfo,
@@ -93,7 +92,7 @@ def analyze_graph(
         step=_step_info(step, verdict, plan, choice, options, at_32),
         communication=tuple(_message_info(message) for message in step.messages),
         findings=findings_of(step, verdict, plan, found, choice.placement, memory, options.max_comm_share),
-        ops=_op_infos(graph, plan, step),
+        ops=op_rows(graph, plan, step),
         timeline=slices_of(step),
     )
 
@@ -285,52 +284,3 @@ def _input_info(step: StepTime, options: AnalysisOptions) -> InputInfo | None:
         copy_s=times["copy"],
         prefetched=options.pipeline.prefetch,
     )
-
-
-def _op_infos(graph: OpGraph, plan: StepPlan, step: StepTime) -> tuple[OpInfo, ...]:
-    """One row per operator; casts and gradient sums that run on its behalf are in its times."""
-    seconds: dict[tuple[str, Phase], float] = {}
-    first: dict[str, OpTime] = {}
-    for timed in step.ops:
-        key = (timed.op.id, timed.op.phase)
-        seconds[key] = seconds.get(key, 0.0) + timed.time.time_s
-        if timed.op.phase is Phase.FORWARD:
-            first[timed.op.id] = timed.time  # the operator itself follows its casts
-    back_flops: dict[str, int] = {}
-    back_bytes: dict[str, int] = {}
-    for op in plan.backward:
-        if op.cost is not None:
-            back_flops[op.id] = back_flops.get(op.id, 0) + op.cost.flops
-            back_bytes[op.id] = back_bytes.get(op.id, 0) + op.cost.bytes
-    classes = {op.id: op.op_class for op in plan.forward}
-    rows = []
-    for node_id, node, cost in operators(graph):
-        time = first.get(node_id)
-        forward_s, back_s = seconds.get((node_id, Phase.FORWARD)), seconds.get((node_id, Phase.BACKWARD), 0.0)
-        op_class = classes[node_id]
-        rows.append(
-            OpInfo(
-                id=node_id,
-                name=node.name,
-                op_type=node.kind,
-                op_class=str(op_class) if op_class is not None else "unknown",
-                module=node.module,
-                origin=node.origin,
-                repeat=node.repeat,
-                counted=cost is not None,
-                matmul_flops=cost.matmul_flops if cost is not None else 0,
-                elementwise_flops=cost.elementwise_flops if cost is not None else 0,
-                read_bytes=cost.read_bytes if cost is not None else 0,
-                write_bytes=cost.write_bytes if cost is not None else 0,
-                backward_flops=back_flops.get(node_id, 0),
-                backward_bytes=back_bytes.get(node_id, 0),
-                params=sum(param.numel for _, param in node.params),
-                forward_s=forward_s,
-                backward_s=back_s if forward_s is not None else None,
-                time_s=forward_s + back_s if forward_s is not None else None,
-                bound=str(time.bound) if time is not None else str(Bound.UNKNOWN),
-                efficiency=time.efficiency if time is not None and time.time_s else None,
-                efficiency_source=EFFICIENCY_SOURCE if time is not None and time.time_s else "",
-            )
-        )
-    return tuple(rows)

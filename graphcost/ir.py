@@ -118,6 +118,10 @@ class OpNode:
         """Input ``index``, or None where it is absent or not given."""
         return self.inputs[index] if index < len(self.inputs) else None
 
+    def params_at(self, index: int) -> tuple[Param, ...]:
+        """The stored tensors behind input ``index``; several where they are joined there (directions of an LSTM)."""
+        return tuple(param for at, param in self.params if at == index)
+
     def require(self, index: int) -> TensorSpec:
         """Input ``index``; raises ``LookupError`` where it is absent (the operator is malformed)."""
         found = self.spec(index)

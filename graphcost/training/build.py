@@ -113,16 +113,14 @@ def _backward(
     for one in reversed(tape):
         node = laid[one.position].node
         backward.append(kernels.backward(one))
-        stored = dict(node.params)
         for index in sorted(one.wrt):
-            param = stored.get(index)
-            name = f"parameter {param.name}" if param is not None else _name(node, index)
+            stored = node.params_at(index)
+            names = {f"parameter {param.name}" for param in stored} or {_name(node, index)}
             spec = node.spec(index)
-            if name in begun and spec is not None and spec.is_float:
+            if names & begun and spec is not None and spec.is_float:
                 backward.append(kernels.gradient_sum(one.position, index))
-            begun.add(name)
-            if param is not None:
-                ready[param.name] = len(backward) - 1
+            begun |= names
+            ready.update((param.name, len(backward) - 1) for param in stored)
     return backward, ready
 
 

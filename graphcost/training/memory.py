@@ -193,13 +193,14 @@ class _Life:
         op = self.step.laid[one.position]
         node = op.node
         arrived = [self._grads.pop(name) for name in node.output_names if name in self._grads]
-        stored = dict(node.params)
         for index in sorted(one.wrt):
             spec = node.spec(index)
             if spec is None or index >= len(node.input_names):
                 continue
-            if index in stored:
-                self._keep_gradient(stored[index].name)
+            stored = node.params_at(index)
+            for param in stored:
+                self._keep_gradient(param.name)
+            if stored:
                 continue
             passes_on = op.is_view or node.op_type in _PASSES_ON
             if passes_on and arrived and arrived[0].size == spec.size_bytes:

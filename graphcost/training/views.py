@@ -162,12 +162,7 @@ class _Walk:
             return {name: _broadcast(spec.shape, strides, shape) for name, shape in shapes.items()}
         if node.op_type in ("Slice", "Split") and all(len(shape) == len(strides) for shape in shapes.values()):
             return dict.fromkeys(shapes, strides)  # steps over one are rare and keep their axis apart all the same
-        if (
-            node.op_type == "Gather"
-            and 0 not in dict(node.params)
-            and (at := node.spec(1)) is not None
-            and not at.shape
-        ):
+        if node.op_type == "Gather" and not node.params_at(0) and (at := node.spec(1)) is not None and not at.shape:
             axis = int(node.attrs.get("axis", 0)) % max(1, len(strides))
             return dict.fromkeys(shapes, strides[:axis] + strides[axis + 1 :])
         return None
