@@ -8,7 +8,7 @@ parameter's gradient is ready when the backward pass has left its first user.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -40,13 +40,14 @@ def plan_step(graph: OpGraph, recipe: Recipe | None = None) -> StepPlan:
     laid = list(lay_out((op.node for op in typed), trains=recipe.trains))
     root = {name: storage for op in laid for name, storage in zip(op.node.output_names, op.writes, strict=False)}
     outputs = frozenset(root.get(name, name) for name in model.outputs)
-    tape = _tape(laid, params, recipe)
+    trained = frozenset(name for name, param in params.items() if _trains(param, recipe))
+    tape = _tape(laid, trained, recipe)
     compiled, alone = fuse(laid, outputs), unfused(laid)
     fusion = compiled if recipe.execution is Execution.COMPILED else alone
     forward = _forward(laid, ids, fusion, recipe)
     other = _forward(laid, ids, alone if fusion is compiled else compiled, recipe)
     eager, fused = (other, forward) if fusion is compiled else (forward, other)
-    backward, ready = _backward(Kernels(laid, ids, fusion, recipe), laid, tape)
+    backward, ready = _backward(Kernels(laid, ids, fusion, recipe), laid, tape, trained)
     if recipe.recompute and tape:
         again = [replace(op, phase=Phase.BACKWARD) for op in forward]
         backward, ready = again + backward, {name: index + len(again) for name, index in ready.items()}
@@ -74,15 +75,19 @@ def _forward(laid: Sequence[Laid], ids: Sequence[str], fusion: Fusion, recipe: R
     return [kernels.forward(position) for position in range(len(laid))]
 
 
-def _tape(laid: Sequence[Laid], params: Mapping[str, Param], recipe: Recipe) -> list[TapeOp]:
+def _trains(param: Param, recipe: Recipe) -> bool:
+    frozen = any(fnmatchcase(param.name, pattern) for pattern in recipe.freeze)
+    return param.trainable and param.kind is ParamKind.WEIGHT and not frozen
+
+
+def _tape(laid: Sequence[Laid], trained: Set[str], recipe: Recipe) -> list[TapeOp]:
     """Operators with a backward pass, in forward order."""
     if not recipe.trains:
         return []
-    frozen = {name for name in params if any(fnmatchcase(name, pattern) for pattern in recipe.freeze)}
     with_gradient: set[str] = set()
     tape = []
     for position, op in enumerate(laid):
-        wrt = _needs_gradient(op.node, with_gradient, frozen)
+        wrt = _needs_gradient(op.node, with_gradient, trained)
         if wrt:
             tape.append(TapeOp(position, wrt))
             specs = zip(op.node.output_names, op.node.outputs, strict=False)
@@ -90,21 +95,17 @@ def _tape(laid: Sequence[Laid], params: Mapping[str, Param], recipe: Recipe) -> 
     return tape
 
 
-def _needs_gradient(node: OpNode, with_gradient: set[str], frozen: set[str]) -> frozenset[int]:
+def _needs_gradient(node: OpNode, with_gradient: Set[str], trained: Set[str]) -> frozenset[int]:
     """Inputs of ``node`` whose gradient somebody needs."""
     wrt = {index for index, name in enumerate(node.input_names) if name in with_gradient}
-    wrt |= {index for index, param in node.params if _trains(param, frozen)}
+    wrt |= {index for index, param in node.params if param.name in trained}
     if not wrt or not any(spec is None or spec.is_float for spec in node.outputs):
         return frozenset()
     return frozenset(wrt)
 
 
-def _trains(param: Param, frozen: set[str]) -> bool:
-    return param.trainable and param.kind is ParamKind.WEIGHT and param.name not in frozen
-
-
 def _backward(
-    kernels: Kernels, laid: Sequence[Laid], tape: Sequence[TapeOp]
+    kernels: Kernels, laid: Sequence[Laid], tape: Sequence[TapeOp], trained: Set[str]
 ) -> tuple[list[PlannedOp], dict[str, int]]:
     """The tape in reverse, and where in it each parameter's gradient is whole."""
     backward: list[PlannedOp] = []
@@ -114,13 +115,13 @@ def _backward(
         node = laid[one.position].node
         backward.append(kernels.backward(one))
         for index in sorted(one.wrt):
-            stored = node.params_at(index)
-            names = {f"parameter {param.name}" for param in stored} or {_name(node, index)}
+            stored = [param.name for param in node.params_at(index) if param.name in trained]
+            names = {f"parameter {name}" for name in stored} or {_name(node, index)}
             spec = node.spec(index)
             if names & begun and spec is not None and spec.is_float:
                 backward.append(kernels.gradient_sum(one.position, index))
             begun |= names
-            ready.update((param.name, len(backward) - 1) for param in stored)
+            ready.update((name, len(backward) - 1) for name in stored)
     return backward, ready
 
 
