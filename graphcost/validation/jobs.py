@@ -1,0 +1,185 @@
+"""From a measured row to something that can be predicted: a model, its sizes, a machine, options.
+
+The words of the tables (``RTX 2080Ti NVLink``, ``AMP/FP16 (per submission)``) are mapped
+by ``names.toml``. What it does not know is skipped with the word.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from graphcost.device_db import load_cluster, load_device
+from graphcost.hardware import Cluster
+from graphcost.links import LinkKind
+from graphcost.units import parse_bandwidth
+from graphcost.validation.tables import MeasuredRow
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to build and where it runs. ``batch``: samples of one GPU and micro-batch."""
+
+    source: str
+    batch: int
+    dims: Mapping[str, int] = field(hash=False)
+    cluster: Cluster = field(hash=False)
+    arch: str
+    gpus: int
+    servers: int
+    precision: str
+    optimizer: str
+    overlap: str | None
+    buckets: str
+    accumulate: int
+    layout: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Why a row has no prediction; rows with equal reasons are counted together."""
+
+    reason: str
+
+
+@cache
+def _names() -> dict[str, Any]:
+    return tomllib.loads(files("graphcost.validation").joinpath("names.toml").read_text("utf-8"))
+
+
+def job_of(row: MeasuredRow) -> Job | Skipped:
+    """The job that ``row`` measured, or why there is none."""
+    missing = _missing(row)
+    if missing is not None:
+        return Skipped(missing)
+    model = _model(row)
+    if model is None:
+        return Skipped("no builder")
+    device = _matching("gpu", row.gpu)
+    if device is None:
+        return Skipped(f"no device for {row.gpu}")
+    precision = _matching("precision", row.precision)
+    if precision is None:
+        return Skipped(f"no precision for {row.precision}")
+    arch = _matching("arch", row.arch)
+    if arch is None:
+        return Skipped(f"no architecture for {row.arch}")
+    if "skip" in arch:
+        return Skipped(arch["skip"])
+    chosen = load_device(device["device"])
+    if not _computes(chosen.peak_flops_per_s, precision["precision"]):
+        return Skipped(f"{chosen.id} has no peak for {row.precision}")
+    cluster = _cluster(row).with_overrides(device=chosen)
+    gpus, servers = row.gpus or 1, _servers(row, cluster)
+    assert row.batch is not None
+    return Job(
+        source=model["source"].format(name=row.model_id),
+        batch=int(row.batch),
+        dims=_dims(row, model),
+        cluster=cluster,
+        arch="single" if gpus == 1 else arch["arch"],
+        gpus=gpus,
+        servers=servers,
+        precision=precision["precision"],
+        optimizer="none" if row.phase == "infer" else model.get("optimizer", "adam"),
+        overlap=arch.get("overlap"),
+        buckets=arch.get("buckets", "ddp"),
+        accumulate=row.accumulate,
+        layout=row.layout,
+    )
+
+
+def _missing(row: MeasuredRow) -> str | None:
+    """What the row itself leaves out."""
+    if row.step_s is None:
+        return "no step time"
+    if row.step_s == 0:
+        return "a step time of 0"
+    if not row.batch:
+        return "no batch"
+    if row.batch != int(row.batch):
+        return "a batch that is no whole number"
+    if row.phase not in ("train", "infer"):
+        return f"phase {row.phase}"
+    return None
+
+
+def _model(row: MeasuredRow) -> Mapping[str, Any] | None:
+    if "(timm)" in row.framework:
+        return {"source": "timm:{name}", "optimizer": "momentum"}
+    found: Mapping[str, Any] | None = _names()["model"].get(row.model_id)
+    return found
+
+
+def _matching(kind: str, text: str) -> Mapping[str, Any] | None:
+    for entry in _names()[kind]:
+        if re.search(entry["pattern"], text, re.IGNORECASE):
+            found: Mapping[str, Any] = entry
+            return found
+    return None
+
+
+def _dims(row: MeasuredRow, model: Mapping[str, Any]) -> dict[str, int]:
+    """Sizes that the task states, over the model's own for this kind of table."""
+    known = dict(model.get("dims", {}))
+    for entry in _names()["size"]:
+        found = re.search(entry["pattern"], row.task_input)
+        if found and (entry["dim"] in known or entry["dim"] == "image"):
+            known[entry["dim"]] = int(found[1])
+    return known
+
+
+def _cluster(row: MeasuredRow) -> Cluster:
+    """The machine by table and links; the network's rate and kind where the row states them."""
+    texts = {"table": row.table, "intra": row.intra_link, "gpu": row.gpu, "inter": row.inter_link}
+    entry = next(
+        entry
+        for entry in _names()["machine"]
+        if all(re.search(entry[key], text, re.IGNORECASE) for key, text in texts.items() if key in entry)
+    )
+    cluster = load_cluster(entry["cluster"])
+    rate, kind = network_of(row.inter_link)
+    if rate is None or entry.get("keeps_network"):
+        return cluster
+    return cluster.with_overrides(network_bytes_per_s=rate, network_kind=kind)
+
+
+_RATE = re.compile(r"(?:(\d+)x)?[^\d]*?(\d+(?:\.\d+)?) ?(G|T)b?(?:/s|E|/sec|IB)", re.IGNORECASE)
+_KINDS = (
+    ("cloud|VM", LinkKind.TCP_CLOUD),
+    ("RoCE|^(?!.*IB).*RDMA", LinkKind.ROCE),
+    ("IB|InfiniBand|HDR|EDR|NDR|Omni-Path|ConnectX", LinkKind.INFINIBAND),
+    ("TCP|Ethernet|GbE", LinkKind.TCP),
+)
+
+
+def network_of(text: str) -> tuple[float | None, LinkKind | None]:
+    """Bytes/s of a server in one direction, and the kind, from a table's words.
+
+    >>> network_of("4x100Gb/s RoCE")
+    (50000000000.0, <LinkKind.ROCE: 'roce'>)
+    """
+    found = _RATE.search(text)
+    if found is None:
+        return None, None
+    links, rate, unit = found.groups()
+    kind = next((kind for pattern, kind in _KINDS if re.search(pattern, text)), None)
+    return int(links or 1) * parse_bandwidth(f"{rate}{unit.upper()}b/s"), kind
+
+
+def _servers(row: MeasuredRow, cluster: Cluster) -> int:
+    gpus = row.gpus or 1
+    needed = -(-gpus // cluster.server.gpus)
+    if row.spread:
+        return max(needed, min(2, gpus))
+    return max(needed, min(row.servers or needed, gpus))
+
+
+def _computes(peaks: Mapping[str, float], precision: str) -> bool:
+    dtype = {"tf32": "float32", "fp32": "float32", "amp-fp16": "float16"}.get(precision, "bfloat16")
+    return dtype in peaks

@@ -1,0 +1,95 @@
+"""A step time for every measured row: models and plans are made once for all rows that share them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from graphcost.analysis import predict
+from graphcost.arch import ARCHITECTURES, Placement
+from graphcost.engine.timeline import Overlap
+from graphcost.errors import GraphcostError
+from graphcost.frontends.options import LoadOptions
+from graphcost.graph import build_graph
+from graphcost.placing import AnalysisOptions, Choice, bucketing_of, recipe_of
+from graphcost.predict import Profile, StepTime
+from graphcost.sources import load_model
+from graphcost.training import StepPlan, plan_step
+from graphcost.validation.jobs import Job, Skipped, job_of
+from graphcost.validation.tables import MeasuredRow
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A row with its prediction, or with the reason why there is none."""
+
+    row: MeasuredRow
+    job: Job | None
+    step: StepTime | None
+    skipped: str = ""
+
+    @property
+    def error(self) -> float | None:
+        """Predicted over measured, less one; None without a prediction."""
+        if self.step is None or not self.row.step_s:
+            return None
+        return self.step.step_s / self.row.step_s - 1
+
+
+class Predictor:
+    """Predicts rows; keeps plans, since hundreds of rows differ in the placement alone."""
+
+    def __init__(self, profile: Profile = Profile.CALIBRATED) -> None:
+        self._profile = profile
+        self._plans: dict[tuple[object, ...], StepPlan | str] = {}
+
+    def predict(self, rows: Iterable[MeasuredRow]) -> Iterator[Outcome]:
+        """Outcomes in the rows' order."""
+        for row in rows:
+            job = job_of(row)
+            if isinstance(job, Skipped):
+                yield Outcome(row, None, None, job.reason)
+                continue
+            plan = self._plan(job)
+            if isinstance(plan, str):
+                yield Outcome(row, job, None, plan)
+                continue
+            try:
+                yield Outcome(row, job, self._step(job, plan))
+            except GraphcostError as error:
+                yield Outcome(row, job, None, str(error))
+
+    def _plan(self, job: Job) -> StepPlan | str:
+        key = (
+            job.source, job.batch, tuple(sorted(job.dims.items())), job.precision, job.optimizer, job.accumulate,
+            job.layout,
+        )  # fmt: skip
+        if key not in self._plans:
+            try:
+                model = load_model(job.source, LoadOptions(batch=job.batch, dims=job.dims))
+                self._plans[key] = plan_step(build_graph(model), recipe_of(_options(job)))
+            except GraphcostError as error:
+                self._plans[key] = str(error)
+        return self._plans[key]
+
+    def _step(self, job: Job, plan: StepPlan) -> StepTime:
+        arch = ARCHITECTURES.find(job.arch)
+        placement = Placement(job.gpus, job.servers, job.servers if job.arch == "ps" else 0, job.cluster)
+        arch.check(placement)
+        default = Overlap.NONE if self._profile is Profile.PAPER else Overlap.BUCKETED
+        choice = Choice(
+            arch=arch,
+            placement=placement,
+            cluster_source="table",
+            profile=self._profile,
+            overlap=Overlap(job.overlap) if job.overlap else default,
+            bucketing=bucketing_of(job.buckets),
+            recipe=plan.recipe,
+        )
+        return predict(plan, choice, _options(job))
+
+
+def _options(job: Job) -> AnalysisOptions:
+    return AnalysisOptions(
+        precision=job.precision, optimizer=job.optimizer, accumulate=job.accumulate, gpus=job.gpus, arch=job.arch
+    )
