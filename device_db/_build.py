@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphcost.device_db._checks import check_device, check_server
+from graphcost.device_db._curves import read_curves
 from graphcost.device_db._reader import SOURCE_KEYS, Table, is_number, read_sources
 from graphcost.hardware import DTYPES, Confidence, Device, FrozenMap, Link, LinkKind, Server
 from graphcost.registry import did_you_mean
@@ -14,7 +15,7 @@ _DEVICE_KEYS = (
     "id", "name", "vendor", "arch", "confidence", "notes", "mem_bytes", "mem_bytes_per_s", "l2_bytes",
     "compute_units", "tdp_w", "launch_s", "fabric_bytes_per_s", "pcie_generation", "vector_dtypes",
     "peak_flops_per_s", "vector_flops_per_s", "fp16_accumulate_flops_per_s", "clock_hz", "fma_per_unit",
-    "exceptions", *SOURCE_KEYS,
+    "exceptions", "curves", *SOURCE_KEYS,
 )  # fmt: skip
 _SERVER_KEYS = (
     "id", "gpus", "nics", "pcie_gpus_sharing", "gpu_links", "confidence", "notes", "scale_up", "pcie", "nic",
@@ -50,6 +51,7 @@ def build_device(data: Mapping[str, Any], file: str, default_id: str, where: str
         fabric_bytes_per_s=table.optional_number("fabric_bytes_per_s"),
         pcie_generation=table.optional_integer("pcie_generation"),
         tdp_w=table.optional_number("tdp_w"),
+        curves=read_curves(table, "curves"),
         notes=table.text("notes", ""),
     )
     check_device(device, table.texts("exceptions", DTYPES), _at(file, where))

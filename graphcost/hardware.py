@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from graphcost.curves import RateCurve
 from graphcost.errors import UnknownNameError, UsageError
 from graphcost.links import Link, LinkKind, positive
 from graphcost.registry import did_you_mean
@@ -101,7 +102,9 @@ class Device:
     ``fma_per_unit`` (dtype -> multiply-adds per compute unit and clock) and
     ``clock_hz`` (``vector`` and ``matrix``) explain the peaks: units x clock x FMA x 2.
     ``fabric_bytes_per_s``: all scale-up links together, one direction.
-    ``launch_s``: fixed time of a kernel. ``sources``: field -> where its figure is from.
+    ``launch_s``: fixed time of a kernel. ``curves``: measured on the machine itself, operator
+    class and phase (``conv.backward``) -> seconds over FLOPs or bytes, launches included.
+    ``sources``: field -> where its figure is from.
     """
 
     id: str
@@ -124,6 +127,7 @@ class Device:
     fabric_bytes_per_s: float | None = None
     pcie_generation: int | None = None
     tdp_w: float | None = None
+    curves: FrozenMap[RateCurve] = field(default_factory=FrozenMap, repr=False)
     notes: str = ""
 
     def peak(self, precision: str) -> float:

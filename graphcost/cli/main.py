@@ -29,6 +29,7 @@ _COMMANDS = {
     "ops": "Operator rules; for a model: counted, free, unknown.",
     "devices": "Devices and clusters, with sources.",
     "zoo": "Models that need no file.",
+    "calibrate": "Measure this machine: a device and a cluster file.",
     "validate": "Predictions against measured step times.",
 }
 

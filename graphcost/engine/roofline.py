@@ -14,6 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from graphcost.engine.curves import COMPUTES, curve_for, work_of
 from graphcost.hardware import Device
 from graphcost.ir import Phase
 from graphcost.ops import OpClass
@@ -54,6 +55,8 @@ def op_time(op: PlannedOp, device: Device, precision: Precision) -> OpTime:
         return OpTime(0.0, Bound.UNKNOWN, 0.0)
     if op.op_class is OpClass.FREE or (op.cost.flops == 0 and op.cost.bytes == 0):
         return OpTime(0.0, Bound.FREE, 0.0)
+    if device.curves:
+        return _measured_time(op, device)
     entry = efficiencies()["update" if op.phase is Phase.UPDATE else op.op_class]
     compute_s = _compute_s(op, device, precision, entry["compute"])
     memory_s = op.cost.bytes / (entry["memory"] * device.mem_bytes_per_s)
@@ -62,6 +65,20 @@ def op_time(op: PlannedOp, device: Device, precision: Precision) -> OpTime:
     total_s = busy_s + device.launch_s * op.launches * op.repeat
     nominal = entry["compute"] if bound is Bound.COMPUTE else entry["memory"]
     return OpTime(total_s, bound, nominal * busy_s / total_s if total_s else 0.0)
+
+
+def _measured_time(op: PlannedOp, device: Device) -> OpTime:
+    """From the machine's own curves, where the device file has them; an unmeasured class takes its nearest."""
+    assert op.cost is not None and op.op_class is not None
+    name = "update" if op.phase is Phase.UPDATE else str(op.op_class)
+    curve = curve_for(device.curves, name, op.phase)
+    bound = Bound.COMPUTE if name in COMPUTES else Bound.MEMORY
+    if curve is None or (op.launches == 0 and op.phase is not Phase.UPDATE):
+        return OpTime(0.0, Bound.UNKNOWN if curve is None else Bound.FREE, 0.0)
+    work = work_of(name, op.cost)
+    seconds = op.repeat * curve.at(work / op.repeat)
+    peak = max(device.peak_flops_per_s.values()) if bound is Bound.COMPUTE else device.mem_bytes_per_s
+    return OpTime(seconds, bound, work / seconds / peak)
 
 
 def host_time(launches: int, phase: Phase, *, compiled: bool) -> float:

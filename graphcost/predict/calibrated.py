@@ -39,7 +39,7 @@ def predict_calibrated(
     everything = (*timed[Phase.FORWARD], *timed[Phase.BACKWARD])
     compute_s = accumulate * _busy_s(everything, Bound.COMPUTE) + _busy_s(timed[Phase.UPDATE], Bound.COMPUTE)
     memory_s = accumulate * _busy_s(everything, Bound.MEMORY) + _busy_s(timed[Phase.UPDATE], Bound.MEMORY)
-    forward, backward, update = _phases(plan, timed)
+    forward, backward, update = _phases(plan, timed, launches_apart=not device.curves)
     host_s = forward.wait_s + backward.wait_s + update.wait_s
     messages = _exchange(
         plan, arch, placement, timed[Phase.BACKWARD], backward.wall_s / accumulate, overlap, bucketing
@@ -77,8 +77,13 @@ def _busy_s(ops: Iterable[TimedOp], bound: Bound) -> float:
     return sum(timed.time.time_s for timed in ops if timed.time.bound is bound)
 
 
-def _phases(plan: StepPlan, timed: dict[Phase, tuple[TimedOp, ...]]) -> tuple[PhaseTime, PhaseTime, PhaseTime]:
-    """Work and waiting by phase: what the host needs longer than the GPU is spread by its share of the launches."""
+def _phases(
+    plan: StepPlan, timed: dict[Phase, tuple[TimedOp, ...]], *, launches_apart: bool
+) -> tuple[PhaseTime, PhaseTime, PhaseTime]:
+    """Work and waiting by phase: what the host needs longer than the GPU is spread by its share of the launches.
+
+    ``launches_apart``: False where measured curves hold the launches already.
+    """
     compiled = plan.recipe.execution is Execution.COMPILED
     trips = {Phase.FORWARD: plan.recipe.accumulate, Phase.BACKWARD: plan.recipe.accumulate, Phase.UPDATE: 1}
     busy = {phase: trips[phase] * sum(one.time.time_s for one in ops) for phase, ops in timed.items()}
@@ -87,7 +92,10 @@ def _phases(plan: StepPlan, timed: dict[Phase, tuple[TimedOp, ...]]) -> tuple[Ph
         Phase.BACKWARD: _launches(plan.backward),
         Phase.UPDATE: len(plan.updates),
     }
-    host = {phase: trips[phase] * host_time(count, phase, compiled=compiled) for phase, count in launched.items()}
+    host = {
+        phase: trips[phase] * host_time(count, phase, compiled=compiled) if launches_apart else 0.0
+        for phase, count in launched.items()
+    }
     total_s = sum(host.values())
     waits_s = max(0.0, total_s - sum(busy.values()))
     forward, backward, update = (

@@ -1,0 +1,1 @@
+"""Measuring this machine: operator curves, collectives, and the files that hold them."""

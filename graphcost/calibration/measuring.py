@@ -1,0 +1,141 @@
+"""Seconds of single layers and of optimizer steps on this machine, beside what the rules say they ask for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+from typing import Any
+
+from graphcost.calibration.cases import Case
+from graphcost.graph import operators
+from graphcost.ir import OpCost, Phase
+from graphcost.placing import optimizer_of
+from graphcost.recipe import OptimizerKernels, Recipe
+from graphcost.sources import load
+from graphcost.training import PlannedOp, plan_step
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One timed operator: its class and phase, what the rules count for it, and the seconds it took."""
+
+    name: str
+    op_class: str
+    phase: Phase
+    cost: OpCost
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How long to measure: a timing repeats until ``each_s`` is spent, at least ``rounds`` times."""
+
+    each_s: float = 0.06
+    rounds: int = 5
+
+
+def seconds_of(call: Callable[[], Any], effort: Effort, wait: Callable[[], Any] = lambda: None) -> float:
+    """Median seconds of ``call``; ``wait`` lets an asynchronous device finish."""
+    for _ in range(2):
+        call()
+    wait()
+    taken: list[float] = []
+    end = time.perf_counter() + effort.each_s
+    while len(taken) < effort.rounds or time.perf_counter() < end:
+        begun = time.perf_counter()
+        call()
+        wait()
+        taken.append(time.perf_counter() - begun)
+    return median(taken)
+
+
+def measure(
+    cases: Iterable[Case], effort: Effort, device: str = "cpu", progress: Callable[[str], None] = lambda text: None
+) -> Iterator[Sample]:
+    """Forward and backward of every case on ``device``. Needs torch."""
+    import torch
+
+    wait = torch.cuda.synchronize if device.startswith("cuda") else lambda: None
+    for case in cases:
+        progress(case.name)
+        layer, x = case.build()
+        costs = _costs(layer, x, floats=case.floats)
+        layer, x = layer.to(device), x.to(device)
+        x.requires_grad_(case.floats)
+        wrt = [*([x] if case.floats else []), *layer.parameters()]
+        yield Sample(case.name, *costs[Phase.FORWARD], seconds=seconds_of(partial(layer, x), effort, wait))
+        if wrt and Phase.BACKWARD in costs:
+            yield Sample(
+                case.name, *costs[Phase.BACKWARD], seconds=seconds_of(_backward(layer(x), wrt), effort, wait)
+            )
+
+
+def _backward(out: Any, wrt: Sequence[Any]) -> Callable[[], Any]:
+    """A backward pass that can run again and again."""
+    import torch
+
+    grad = torch.ones_like(out)
+    return partial(torch.autograd.grad, out, wrt, grad, retain_graph=True)
+
+
+def _costs(layer: Any, x: Any, *, floats: bool) -> dict[Phase, tuple[str, Phase, OpCost]]:
+    """What the plan asks for the layer itself: phase -> (class of its dearest operator, phase, cost).
+
+    The layer stands behind a trained gain, so that its input needs a gradient as inside a network.
+    """
+    import torch
+    from torch import nn
+
+    class Behind(nn.Module):  # type: ignore[misc, unused-ignore]
+        def __init__(self) -> None:
+            super().__init__()
+            self.gain = nn.Parameter(torch.ones(()))
+            self.layer = layer
+
+        def forward(self, x: Any) -> Any:
+            return self.layer(x * self.gain if floats else x)
+
+    graph = load(Behind().train(), (x,))
+    plan = plan_step(graph, Recipe())
+    inside = {node_id for node_id, node, _ in operators(graph) if node.module.split(".")[0] == "layer"}
+    found: dict[Phase, tuple[str, Phase, OpCost]] = {}
+    for phase, ops in ((Phase.FORWARD, plan.forward), (Phase.BACKWARD, plan.backward)):
+        own = [op for op in ops if op.id in inside and op.cost is not None and op.cost.bytes]
+        if own:
+            total = OpCost()
+            for op in own:
+                total = total + (op.cost or OpCost())
+            found[phase] = (str(max(own, key=_work).op_class), phase, total)
+    return found
+
+
+def _work(op: PlannedOp) -> int:
+    return op.cost.bytes + op.cost.flops if op.cost is not None else 0
+
+
+TENSORS = 16
+"""Parameters of one timed optimizer step: its fixed cost is spread as in a real one."""
+
+
+def measure_updates(effort: Effort, device: str = "cpu") -> Iterator[Sample]:
+    """One parameter's share of an optimizer step of torch, tensor by tensor, by the parameter's size."""
+    import torch
+
+    wait = torch.cuda.synchronize if device.startswith("cuda") else lambda: None
+    builders: dict[str, Callable[..., Any]] = {
+        "momentum": partial(torch.optim.SGD, lr=1e-3, momentum=0.9, foreach=False),
+        "adam": partial(torch.optim.Adam, lr=1e-3, foreach=False),
+    }
+    for name, build in builders.items():
+        passes = Recipe(optimizer=optimizer_of(name), kernels=OptimizerKernels.FOR_LOOP).update_passes()
+        reads, writes = sum(read for _, (read, _) in passes), sum(write for _, (_, write) in passes)
+        for numel in (64, 4096, 65_536, 1_048_576):
+            params = [torch.nn.Parameter(torch.zeros(numel, device=device)) for _ in range(TENSORS)]
+            for param in params:
+                param.grad = torch.full_like(param, 1e-3)
+            seconds = seconds_of(build(params).step, effort, wait) / TENSORS
+            cost = OpCost(0, 0, 4 * reads * numel, 4 * writes * numel)
+            yield Sample(f"{name} {numel}", "update", Phase.UPDATE, cost, seconds)

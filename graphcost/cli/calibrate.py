@@ -1,0 +1,79 @@
+"""``graphcost calibrate``: measure this machine, write its device and cluster file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from graphcost.cli.options import shared_flags
+from graphcost.cli.output import say, write_result
+from graphcost.errors import UsageError
+
+
+@click.command("calibrate")
+@click.option(
+    "--workers", type=click.IntRange(2), metavar="N", help="Also N processes at once, and their collectives."
+)
+@click.option("--backend", type=click.Choice(["gloo", "nccl"]), help="Default nccl on GPUs, gloo else.")
+@click.option(
+    "--device", "where", default=None, metavar="cpu|cuda", help="Default cuda where there is one, else cpu."
+)
+@click.option("--output", default=".", metavar="FOLDER", show_default=True, help="Where the files go.")
+@click.option("--name", default="this-machine", show_default=True, help="Name of the files.")
+@click.option("--quick", is_flag=True, help="A third of the time, and more noise.")
+@shared_flags
+def command(
+    workers: int | None, backend: str | None, where: str | None, output: str, name: str, quick: bool, quiet: bool,
+    debug: bool,
+) -> int:  # fmt: skip
+    """Time single layers, optimizer steps and collectives on this machine (one to four minutes).
+
+    Writes NAME.toml (for --device) and, with --workers, NAME-xN.toml (for --cluster). CPUs are
+    measured with one thread a worker. Needs torch and tomli-w (graphcost[calibrate]).
+    """
+    torch = _torch()
+    place = where or ("cuda" if torch.cuda.is_available() else "cpu")
+    if place.startswith("cuda") and not torch.cuda.is_available():
+        raise UsageError("--device cuda: torch sees no GPU here; leave it out to measure the CPU")
+    if place != "cpu" and not place.startswith("cuda"):
+        raise UsageError(f"--device {place}: cpu or cuda")
+    if workers is not None and place.startswith("cuda") and workers > torch.cuda.device_count():
+        raise UsageError(f"--workers {workers}: torch sees {torch.cuda.device_count()} GPUs")
+    folder = Path(output)
+    if not folder.is_dir():
+        raise UsageError(f"--output {output}: no such folder")
+    from graphcost.calibration.cases import cases
+    from graphcost.calibration.files import cluster_table, device_table, toml_text
+    from graphcost.calibration.measuring import Effort, measure, measure_updates
+    from graphcost.calibration.workers import measure_together
+
+    effort = Effort(0.02, 3) if quick else Effort()
+    if place == "cpu":
+        torch.set_num_threads(1)
+    every = list(cases())
+    say(f"timing {len(every)} layers on {place}, forward and backward", quiet=quiet)
+    samples = [*measure(every, effort, place), *measure_updates(effort, place)]
+    device = device_table(samples, place)
+    written = [folder / f"{name}.toml"]
+    write_result(toml_text(device), str(written[0]))
+    if workers is not None:
+        chosen = backend or ("nccl" if place.startswith("cuda") else "gloo")
+        say(f"timing collectives and layers with {workers} workers over {chosen}", quiet=quiet)
+        together = measure_together(workers, effort, chosen)
+        busy = device_table(together.samples, place)
+        written.append(folder / f"{name}-x{workers}.toml")
+        write_result(toml_text(cluster_table(together, busy)), str(written[1]))
+    for path, option in zip(written, ("--device", "--cluster"), strict=False):
+        click.echo(f"{option} {path}")
+    return 0
+
+
+def _torch() -> Any:
+    try:
+        import tomli_w  # noqa: F401
+        import torch
+    except ImportError as error:
+        raise UsageError(f"calibrate needs {error.name}: pip install 'graphcost[calibrate]'") from None
+    return torch
