@@ -8,7 +8,6 @@ the calibrated files. Exit 1 where the median error is over 15 % alone or 20 % w
 from __future__ import annotations
 
 import argparse
-import os
 import socket
 import sys
 import tempfile
@@ -61,9 +60,8 @@ def step_s(name: str, *, parallel: bool, seconds: float) -> float:
 
 
 def _worker(rank: int, port: int, seconds: float, folder: str) -> None:
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", rank=rank, world_size=2)
+    dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
     found = {name: step_s(name, parallel=True, seconds=seconds) for name in SMALL_MODELS}
     if rank == 0:
         torch.save(found, Path(folder) / "steps.pt")

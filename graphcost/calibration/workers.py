@@ -5,7 +5,6 @@ Every worker is a process of torch.distributed with one thread (gloo) or one GPU
 
 from __future__ import annotations
 
-import os
 import socket
 import tempfile
 from collections.abc import Callable
@@ -70,14 +69,15 @@ def _work(rank: int, ranks: int, port: int, backend: str, effort: Effort, folder
     import torch
     import torch.distributed as dist
 
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     device = "cpu"
     if backend == "nccl":
         torch.cuda.set_device(rank)
         device = f"cuda:{rank}"
     else:
         torch.set_num_threads(1)
-    dist.init_process_group(backend, rank=rank, world_size=ranks, timeout=timedelta(seconds=LIMIT_S))
+    dist.init_process_group(
+        backend, f"tcp://127.0.0.1:{port}", rank=rank, world_size=ranks, timeout=timedelta(seconds=LIMIT_S)
+    )
     try:
         wait = torch.cuda.synchronize if device.startswith("cuda") else lambda: None
         times = {size: _all_reduce_s(size, device, wait) for size in PAYLOAD_BYTES}
