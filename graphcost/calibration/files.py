@@ -15,19 +15,26 @@ from graphcost.engine.curves import COMPUTES, work_of
 
 
 def curves_of(samples: Iterable[Sample]) -> dict[str, RateCurve]:
-    """A curve for every class and phase that was timed: ``conv.backward`` -> seconds over FLOPs or bytes."""
+    """A curve for every class and phase that was timed: ``conv.backward`` -> seconds over FLOPs or bytes.
+
+    Those of another dtype than float32 carry it: ``conv.backward.float16``.
+    """
     points: dict[str, list[tuple[float, float]]] = {}
     for one in samples:
         work = work_of(one.op_class, one.cost)
         if work > 0:
-            points.setdefault(f"{one.op_class}.{one.phase}", []).append((work, one.seconds))
+            suffix = "" if one.dtype == "float32" else f".{one.dtype}"
+            points.setdefault(f"{one.op_class}.{one.phase}{suffix}", []).append((work, one.seconds))
     return {name: curve_through(found) for name, found in sorted(points.items())}
 
 
 def device_table(samples: Iterable[Sample], device: str = "cpu") -> dict[str, Any]:
     """A device file's content. The peak is the best rate of products, bandwidth the best of large copies."""
     measured = list(samples)
-    products = [one.cost.flops / one.seconds for one in measured if one.op_class in COMPUTES]
+    peaks: dict[str, float] = {}
+    for one in measured:
+        if one.op_class in COMPUTES:
+            peaks[one.dtype] = max(peaks.get(one.dtype, 0.0), _round(one.cost.flops / one.seconds))
     moves = [
         one.cost.bytes / one.seconds for one in measured if one.op_class == "pointwise" and one.cost.bytes > 1 << 22
     ]
@@ -41,7 +48,7 @@ def device_table(samples: Iterable[Sample], device: str = "cpu") -> dict[str, An
         "mem_bytes_per_s": _round(max(moves)),
         "launch_s": _round(min(one.seconds for one in measured)),
         "vector_dtypes": ["float32"],
-        "peak_flops_per_s": {"float32": _round(max(products))},
+        "peak_flops_per_s": peaks,
         "curves": {name: _curve(curve) for name, curve in curves_of(measured).items()},
     }
 

@@ -13,7 +13,7 @@ from graphcost.calibration.cases import Case
 from graphcost.graph import operators
 from graphcost.ir import OpCost, Phase
 from graphcost.placing import optimizer_of
-from graphcost.recipe import OptimizerKernels, Recipe
+from graphcost.recipe import OptimizerKernels, Precision, Recipe
 from graphcost.sources import load
 from graphcost.training import PlannedOp, plan_step
 
@@ -27,6 +27,7 @@ class Sample:
     phase: Phase
     cost: OpCost
     seconds: float
+    dtype: str = "float32"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,24 +54,30 @@ def seconds_of(call: Callable[[], Any], effort: Effort, wait: Callable[[], Any] 
 
 
 def measure(
-    cases: Iterable[Case], effort: Effort, device: str = "cpu", progress: Callable[[str], None] = lambda text: None
-) -> Iterator[Sample]:
-    """Forward and backward of every case on ``device``. Needs torch."""
+    cases: Iterable[Case], effort: Effort, device: str = "cpu", dtype: str = "float32",
+    progress: Callable[[str], None] = lambda text: None,
+) -> Iterator[Sample]:  # fmt: skip
+    """Forward and backward of every case on ``device``. Needs torch.
+
+    ``dtype``: ``float32``, ``tf32`` (float32 tensors on a GPU's matrix units), ``float16`` or ``bfloat16``.
+    """
     import torch
 
+    stored = getattr(torch, "float32" if dtype == "tf32" else dtype)
     wait = torch.cuda.synchronize if device.startswith("cuda") else lambda: None
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = dtype == "tf32"
     for case in cases:
         progress(case.name)
         layer, x = case.build()
+        layer, x = layer.to(stored), x.to(stored) if case.floats else x
         costs = _costs(layer, x, floats=case.floats)
         layer, x = layer.to(device), x.to(device)
         x.requires_grad_(case.floats)
         wrt = [*([x] if case.floats else []), *layer.parameters()]
-        yield Sample(case.name, *costs[Phase.FORWARD], seconds=seconds_of(partial(layer, x), effort, wait))
+        yield Sample(case.name, *costs[Phase.FORWARD], seconds_of(partial(layer, x), effort, wait), dtype)
         if wrt and Phase.BACKWARD in costs:
-            yield Sample(
-                case.name, *costs[Phase.BACKWARD], seconds=seconds_of(_backward(layer(x), wrt), effort, wait)
-            )
+            seconds = seconds_of(_backward(layer(x), wrt), effort, wait)
+            yield Sample(case.name, *costs[Phase.BACKWARD], seconds, dtype)
 
 
 def _backward(out: Any, wrt: Sequence[Any]) -> Callable[[], Any]:
@@ -92,14 +99,15 @@ def _costs(layer: Any, x: Any, *, floats: bool) -> dict[Phase, tuple[str, Phase,
     class Behind(nn.Module):  # type: ignore[misc, unused-ignore]
         def __init__(self) -> None:
             super().__init__()
-            self.gain = nn.Parameter(torch.ones(()))
+            self.gain = nn.Parameter(torch.ones((), dtype=x.dtype if floats else torch.float32))
             self.layer = layer
 
         def forward(self, x: Any) -> Any:
             return self.layer(x * self.gain if floats else x)
 
     graph = load(Behind().train(), (x,))
-    plan = plan_step(graph, Recipe())
+    half = x.element_size() == 2 if floats else False
+    plan = plan_step(graph, Recipe(precision=Precision.BF16 if half else Precision.FP32))
     inside = {node_id for node_id, node, _ in operators(graph) if node.module.split(".")[0] == "layer"}
     found: dict[Phase, tuple[str, Phase, OpCost]] = {}
     for phase, ops in ((Phase.FORWARD, plan.forward), (Phase.BACKWARD, plan.backward)):

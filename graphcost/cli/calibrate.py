@@ -54,7 +54,9 @@ def command(
         torch.set_num_threads(1)
     every = list(cases())
     say(f"timing {len(every)} layers on {place}, forward and backward", quiet=quiet)
-    samples = [*measure(every, effort, place), *measure_updates(effort, place)]
+    dtypes = ("float32",) if place == "cpu" else ("float32", "tf32", "float16", "bfloat16")
+    samples = [one for dtype in dtypes for one in measure(every, effort, place, dtype)]
+    samples += measure_updates(effort, place)
     device = device_table(samples, place)
     written = [folder / f"{name}.toml"]
     write_result(toml_text(device), str(written[0]))

@@ -25,13 +25,18 @@ STANDS_FOR: Mapping[str, str] = MappingProxyType(
 """Where a class was not measured: the one that takes its place (assumed, nearest in kind)."""
 
 
-def curve_for(curves: Mapping[str, RateCurve], op_class: str, phase: Phase) -> RateCurve | None:
-    """The curve of a class in a phase; the other phase's, then a related class's, where it was not measured."""
+def curve_for(
+    curves: Mapping[str, RateCurve], op_class: str, phase: Phase, dtype: str = "float32"
+) -> RateCurve | None:
+    """The curve of a class in a phase and dtype.
+
+    Where it was not measured: float32's, the other phase's, then those of a related class.
+    """
     seen: set[str] = set()
     name = op_class
     while name and name not in seen:
         for one in (phase, Phase.FORWARD, Phase.UPDATE):
-            found = curves.get(f"{name}.{one}")
+            found = curves.get(f"{name}.{one}.{dtype}") or curves.get(f"{name}.{one}")
             if found is not None:
                 return found
         seen.add(name)

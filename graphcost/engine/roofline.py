@@ -71,7 +71,7 @@ def _measured_time(op: PlannedOp, device: Device) -> OpTime:
     """From the machine's own curves, where the device file has them; an unmeasured class takes its nearest."""
     assert op.cost is not None and op.op_class is not None
     name = "update" if op.phase is Phase.UPDATE else str(op.op_class)
-    curve = curve_for(device.curves, name, op.phase)
+    curve = curve_for(device.curves, name, op.phase, op.dtype)
     bound = Bound.COMPUTE if name in COMPUTES else Bound.MEMORY
     if curve is None or (op.launches == 0 and op.phase is not Phase.UPDATE):
         return OpTime(0.0, Bound.UNKNOWN if curve is None else Bound.FREE, 0.0)

@@ -90,3 +90,10 @@ def test_bad_input(arguments: list[str], complaint: str, capsys: pytest.CaptureF
     assert main(["calibrate", *arguments]) == 2
     said = capsys.readouterr().err
     assert complaint in said and "Traceback" not in said
+
+
+def test_half_precision_has_curves_of_its_own() -> None:
+    (one, back) = measure(chosen("linear 16x64x64"), QUICK, dtype="bfloat16")
+    assert one.dtype == back.dtype == "bfloat16"
+    assert one.cost.bytes == 2 * (16 * 64 + 64 * 64 + 64 + 16 * 64)  # two bytes each: x, W, b, y
+    assert set(curves_of([one, back])) == {"matmul.forward.bfloat16", "matmul.backward.bfloat16"}

@@ -109,3 +109,11 @@ def test_lists_that_are_no_curve_are_refused(lines: str, complaint: str, tmp_pat
     with pytest.raises(DataFileError) as error:
         load_device(str(path))
     assert complaint in str(error.value) and "matmul.forward" in str(error.value)
+
+
+def test_a_dtype_takes_its_own_curve_first() -> None:
+    plain, half = RateCurve((1.0,), (2.0,)), RateCurve((1.0,), (1.0,))
+    curves = {"conv.forward": plain, "conv.forward.float16": half, "conv.backward": plain}
+    assert curve_for(curves, "conv", Phase.FORWARD, "float16") is half
+    assert curve_for(curves, "conv", Phase.FORWARD, "float32") is plain
+    assert curve_for(curves, "conv", Phase.BACKWARD, "float16") is plain
