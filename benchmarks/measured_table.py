@@ -44,6 +44,8 @@ def compact(table: pd.DataFrame, limit: int) -> pd.DataFrame:
     if len(table) <= limit:
         return table
     jobs = table[job].drop_duplicates().sample(frac=1, random_state=SEED)
+    turns = jobs.groupby(job[0]).cumcount()  # models take turns, so that each keeps some jobs
+    jobs = jobs.iloc[turns.argsort(kind="stable")]
     sizes = table.groupby(job, dropna=False).size().reset_index(name="rows")
     chosen = jobs.merge(sizes, on=job)
     chosen = chosen[chosen.rows.cumsum() <= limit][job]
