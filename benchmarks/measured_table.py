@@ -19,7 +19,7 @@ SEED = 20261202
 
 ROWS = {
     "nvidia_dle_train": 400, "dlperf_v100": 300, "paddle_perf": 100, "gavel_throughputs": 358,
-    "pollux_traces_t4": 500, "tf_cnn_benchmarks_2017": 141, "mxnet_k80_scaling": 18, "ps_allreduce_published": 60,
+    "pollux_traces_t4": 1100, "tf_cnn_benchmarks_2017": 141, "mxnet_k80_scaling": 18, "ps_allreduce_published": 60,
     "lambda_tensorflow": 200, "neusight_models": 109, "pipedream_profiles": 9, "llm_foundry_mpt": 114,
     "timm_train_amp_nchw_pt112_rtx3090": 120, "timm_train_amp_nhwc_pt112_rtx3090": 120,
     "timm_infer_amp_nchw_pt240_rtx3090": 120,
