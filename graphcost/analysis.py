@@ -243,7 +243,6 @@ def _step_info(
         if plan.batch is None or step.step_s == 0
         else plan.batch * choice.placement.gpus * options.accumulate / step.step_s
     )
-    alone = step.compute_s + step.memory_s + step.host_s
     return StepInfo(
         step_s=step.step_s,
         step_low_s=step.step_low_s,
@@ -269,7 +268,7 @@ def _step_info(
         flagged=verdict is Verdict.FLAGGED,
         reason=reason_of(step, plan),
         samples_per_s=samples,
-        scaling_efficiency=alone / step.step_s if step.step_s else 1.0,
+        scaling_efficiency=step.alone_s / step.step_s if step.step_s else 1.0,
     )
 
 

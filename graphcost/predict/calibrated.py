@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from graphcost.arch import Architecture, Placement
 from graphcost.engine.input import InputPipeline, exposed_input_s, input_stages
@@ -25,8 +25,8 @@ def predict_calibrated(
 ) -> StepTime:
     """Time of one step of all its micro-batches; each part is over the whole step.
 
-    The host runs ahead as long as it is the faster, so a step takes the longer of GPU and
-    host. The optimizer begins when every bucket has arrived, as in DDP.
+    The host runs ahead over many steps, so a step takes the longer of GPU, waiting for
+    communication included, and host. The optimizer begins when every bucket has arrived, as in DDP.
     """
     pipeline = pipeline or InputPipeline()
     device, accumulate = placement.cluster.device, plan.recipe.accumulate
@@ -39,21 +39,33 @@ def predict_calibrated(
     everything = (*timed[Phase.FORWARD], *timed[Phase.BACKWARD])
     compute_s = accumulate * _busy_s(everything, Bound.COMPUTE) + _busy_s(timed[Phase.UPDATE], Bound.COMPUTE)
     memory_s = accumulate * _busy_s(everything, Bound.MEMORY) + _busy_s(timed[Phase.UPDATE], Bound.MEMORY)
-    forward, backward, update = _phases(plan, timed, launches_apart=not device.curves)
-    host_s = forward.wait_s + backward.wait_s + update.wait_s
-    messages = _exchange(
-        plan, arch, placement, timed[Phase.BACKWARD], backward.wall_s / accumulate, overlap, bucketing
-    )
-    exposed_comm_s = sum(message.exposed_s for message in messages)
+    trips = {Phase.FORWARD: accumulate, Phase.BACKWARD: accumulate, Phase.UPDATE: 1}
+    busy = {phase: trips[phase] * sum(one.time.time_s for one in ops) for phase, ops in timed.items()}
+    host = {phase: trips[phase] * seconds for phase, seconds in _host(plan, apart=not device.curves).items()}
+
+    def sent(wait_s: float) -> tuple[Message, ...]:
+        """What is sent where the GPU waits ``wait_s`` for launches, in the backward pass by its share of them."""
+        wall_s = busy[Phase.BACKWARD] + _spread(wait_s, host)[Phase.BACKWARD]
+        return _exchange(plan, arch, placement, timed[Phase.BACKWARD], wall_s / accumulate, overlap, bucketing)
+
+    busy_s, host_s = sum(busy.values()), sum(host.values())
+    messages = sent(0.0)
+    whole_s = max(busy_s + _exposed_s(messages), host_s)
+    if (spare_s := whole_s - busy_s - _exposed_s(messages)) > 0:  # waiting for launches hides communication too
+        messages = min(messages, sent(spare_s), key=_exposed_s)
+    exposed_comm_s = _exposed_s(messages)
+    waits = _spread(max(0.0, whole_s - busy_s - exposed_comm_s), host)
+    forward, backward, update = (PhaseTime(busy[phase], waits[phase], host[phase]) for phase in Phase)
+    waits_s = sum(waits.values())
     samples = None if plan.batch is None else accumulate * plan.batch
     copy_rate = placement.cluster.server.pcie.bytes_per_s * max(1, _uplinks(placement)) / placement.gpus_per_server
     stages = input_stages(pipeline, samples, accumulate * plan.input_bytes, placement.gpus_per_server, copy_rate)
     interval = efficiencies()["interval"]
     return StepTime(
-        input_s=exposed_input_s(pipeline, stages, compute_s + memory_s + host_s + exposed_comm_s),
+        input_s=exposed_input_s(pipeline, stages, compute_s + memory_s + waits_s + exposed_comm_s),
         compute_s=compute_s,
         memory_s=memory_s,
-        host_s=host_s,
+        host_s=waits_s,
         comm_s=sum(message.time_s for message in messages),
         exposed_comm_s=exposed_comm_s,
         messages=messages,
@@ -77,31 +89,25 @@ def _busy_s(ops: Iterable[TimedOp], bound: Bound) -> float:
     return sum(timed.time.time_s for timed in ops if timed.time.bound is bound)
 
 
-def _phases(
-    plan: StepPlan, timed: dict[Phase, tuple[TimedOp, ...]], *, launches_apart: bool
-) -> tuple[PhaseTime, PhaseTime, PhaseTime]:
-    """Work and waiting by phase: what the host needs longer than the GPU is spread by its share of the launches.
-
-    ``launches_apart``: False where measured curves hold the launches already.
-    """
+def _host(plan: StepPlan, *, apart: bool) -> dict[Phase, float]:
+    """Seconds of launching each phase once; nothing where measured curves hold the launches: not ``apart``."""
     compiled = plan.recipe.execution is Execution.COMPILED
-    trips = {Phase.FORWARD: plan.recipe.accumulate, Phase.BACKWARD: plan.recipe.accumulate, Phase.UPDATE: 1}
-    busy = {phase: trips[phase] * sum(one.time.time_s for one in ops) for phase, ops in timed.items()}
     launched = {
         Phase.FORWARD: _launches(plan.forward),
         Phase.BACKWARD: _launches(plan.backward),
         Phase.UPDATE: len(plan.updates),
     }
-    host = {
-        phase: trips[phase] * host_time(count, phase, compiled=compiled) if launches_apart else 0.0
-        for phase, count in launched.items()
-    }
+    return {p: host_time(count, p, compiled=compiled) if apart else 0.0 for p, count in launched.items()}
+
+
+def _spread(wait_s: float, host: Mapping[Phase, float]) -> dict[Phase, float]:
+    """Waiting for launches, by each phase's share of them."""
     total_s = sum(host.values())
-    waits_s = max(0.0, total_s - sum(busy.values()))
-    forward, backward, update = (
-        PhaseTime(busy[phase], waits_s * host[phase] / total_s if total_s else 0.0, host[phase]) for phase in Phase
-    )
-    return forward, backward, update
+    return {phase: wait_s * seconds / total_s if total_s else 0.0 for phase, seconds in host.items()}
+
+
+def _exposed_s(messages: Iterable[Message]) -> float:
+    return sum(message.exposed_s for message in messages)
 
 
 def _launches(ops: Iterable[PlannedOp]) -> int:

@@ -86,6 +86,14 @@ class StepTime:
         return max(0.0, self.comm_s - self.exposed_comm_s)
 
     @property
+    def alone_s(self) -> float:
+        """The step without communication and with its data at hand: the longer of GPU and host."""
+        if self.forward is None or self.backward is None or self.update is None:
+            return self.compute_s + self.memory_s + self.host_s
+        launches_s = self.forward.host_s + self.backward.host_s + self.update.host_s
+        return max(self.compute_s + self.memory_s, launches_s)
+
+    @property
     def _rest_s(self) -> float:
         return self.input_s + self.compute_s + self.memory_s + self.host_s
 
