@@ -42,8 +42,8 @@ REDUCE: Mapping[str, str] = {
 
 COPY: Mapping[str, str] = {
     "repeat": "Tile", "tile": "Tile", "repeat_interleave": "Tile", "constant_pad_nd": "Pad", "pad": "Pad",
-    "reflection_pad1d": "Pad", "reflection_pad2d": "Pad", "replication_pad2d": "Pad", "roll": "Slice",
-    "flip": "Slice", "pixel_shuffle": "DepthToSpace", "pixel_unshuffle": "SpaceToDepth", "tril": "Trilu",
+    "reflection_pad1d": "Pad", "reflection_pad2d": "Pad", "replication_pad2d": "Pad", "roll": "ReverseSequence",
+    "flip": "ReverseSequence", "pixel_shuffle": "DepthToSpace", "pixel_unshuffle": "SpaceToDepth", "tril": "Trilu",
     "triu": "Trilu", "grid_sampler": "GridSample", "grid_sampler_2d": "GridSample", "unfold": "Slice",
     "upsample_nearest1d": "Resize", "upsample_nearest2d": "Resize", "upsample_nearest3d": "Resize",
     "upsample_bilinear2d": "Resize", "upsample_bicubic2d": "Resize", "upsample_linear1d": "Resize",
@@ -113,11 +113,12 @@ def _copy_into(walk: Lowering, op: TorchOp) -> None:
 
 @handles("aten.dropout", "aten.dropout_", "aten.feature_dropout", "aten.native_dropout", "aten.alpha_dropout")
 def _dropout(walk: Lowering, op: TorchOp) -> None:
-    """Nothing in evaluation mode or at rate 0."""
-    if op.args.get("train") is False or op.args.get("p") in (0, 0.0):
+    """Kept from modules exported for evaluation too: a training step runs it, inference makes it a view."""
+    rate = op.args.get("p")
+    if rate in (0, 0.0):
         walk.view(op, _source(op))
     else:
-        walk.emit(op, "Dropout", [_source(op)])
+        walk.emit(op, "Dropout", [_source(op)], **({} if rate is None else {"ratio": rate}))
 
 
 @handles("aten.cat", "aten.concat", "aten.stack", "aten.hstack", "aten.vstack")

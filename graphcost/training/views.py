@@ -105,14 +105,14 @@ def is_dense(shape: tuple[int, ...], strides: Strides) -> bool:
 
 def lay_out(nodes: Iterable[OpNode], *, trains: bool = True) -> Iterator[Laid]:
     """Every operator in order with the storages of its values. Dropout does nothing unless the step ``trains``."""
-    walk = _Walk(_RESHAPES if trains else _RESHAPES | {"Dropout"})
+    walk = _Walk(trains)
     for node in nodes:
         yield walk.step(node)
 
 
 class _Walk:
-    def __init__(self, reshapes: frozenset[str]) -> None:
-        self._reshapes = reshapes
+    def __init__(self, trains: bool) -> None:
+        self._trains = trains
         self._root: dict[str, str] = {}
         self._strides: dict[str, Strides] = {}
 
@@ -125,12 +125,19 @@ class _Walk:
                 self._root[name] = reads[0]
                 self._strides[name] = strides
             return Laid(node, op_class, reads, (reads[0],) * len(node.output_names), is_view=True)
-        if node.op_type in self._reshapes and node.spec(0) is not None and node.input_names and node.output_names:
+        if self._reshapes(node) and node.spec(0) is not None and node.input_names and node.output_names:
             return Laid(node, OpClass.COPY, reads, node.output_names, is_view=False, copied=(0,))
         copied = tuple(self._copied(node, op_class))
         reads = tuple(f"{name}@{node.output_names[0]}" if i in copied else name for i, name in enumerate(reads))
         self._keep_order(node, op_class)
         return Laid(node, op_class, reads, node.output_names, is_view=False, copied=copied)
+
+    def _reshapes(self, node: OpNode) -> bool:
+        """Whether the values stay as they are: reshapes, and a dropout that drops nothing."""
+        if node.op_type != "Dropout" or node.domain:
+            return node.op_type in _RESHAPES
+        ratio = node.values.get(1) or (node.attrs.get("ratio"),)
+        return not self._trains or ratio[0] == 0
 
     def _of(self, node: OpNode, index: int) -> tuple[TensorSpec, Strides] | None:
         spec = node.spec(index)
@@ -146,7 +153,7 @@ class _Walk:
             return None
         spec, strides = source
         shapes = {name: out.shape for name, out in zip(node.output_names, node.outputs, strict=False) if name and out}
-        if node.op_type in self._reshapes:
+        if self._reshapes(node):
             found = {name: view_strides(spec.shape, strides, shape) for name, shape in shapes.items()}
             return (
                 {n: s for n, s in found.items() if s is not None}
@@ -160,8 +167,11 @@ class _Walk:
             return {name: tuple(strides[axis] for axis in perm) for name in shapes}
         if node.op_type == "Expand":
             return {name: _broadcast(spec.shape, strides, shape) for name, shape in shapes.items()}
-        if node.op_type in ("Slice", "Split") and all(len(shape) == len(strides) for shape in shapes.values()):
-            return dict.fromkeys(shapes, strides)  # steps over one are rare and keep their axis apart all the same
+        if node.op_type in ("Slice", "Split") and all(_within(shape, spec.shape) for shape in shapes.values()):
+            steps = _steps(node, len(strides))
+            if any(step < 1 for step in steps):
+                return None  # torch has no negative strides: flip copies
+            return dict.fromkeys(shapes, tuple(a * b for a, b in zip(strides, steps, strict=True)))
         if node.op_type == "Gather" and not node.params_at(0) and (at := node.spec(1)) is not None and not at.shape:
             axis = int(node.attrs.get("axis", 0)) % max(1, len(strides))
             return dict.fromkeys(shapes, strides[:axis] + strides[axis + 1 :])
@@ -209,6 +219,19 @@ class _Walk:
                     if is_dense(spec.shape, found[1]):
                         self._strides[node.output_names[0]] = found[1]
                     return
+
+
+def _within(shape: tuple[int, ...], source: tuple[int, ...]) -> bool:
+    return len(shape) == len(source) and all(part <= whole for part, whole in zip(shape, source, strict=True))
+
+
+def _steps(node: OpNode, rank: int) -> Strides:
+    """A slice's step along every axis; 1 where it says none."""
+    steps = [1] * rank
+    given = node.values.get(4, ()) if node.op_type == "Slice" else ()
+    for axis, step in zip(node.values.get(3, range(len(given))), given, strict=False):
+        steps[int(axis) % rank] = int(step)
+    return tuple(steps)
 
 
 def _broadcast(shape: tuple[int, ...], strides: Strides, target: tuple[int, ...]) -> Strides:

@@ -9,8 +9,9 @@ import pytest
 
 import graphcost
 from graphcost.errors import MissingSizeError
-from graphcost.graph import totals
-from graphcost.ir import Phase
+from graphcost.graph import operators, totals
+from graphcost.ir import OpCost, Phase
+from graphcost.recipe import OPTIMIZERS, Recipe
 from graphcost.training import plan_step
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
@@ -192,3 +193,26 @@ def test_a_learned_first_state_is_a_parameter() -> None:
     state = nn.Parameter(torch.zeros(1, 4, 6))
     module = Call(lambda self, x: self.gru(x, self.state)[0], gru=nn.GRU(8, 6, batch_first=True), state=state)
     assert totals(graphcost.load(module, (torch.zeros(4, 5, 8),))).params == 18 * (8 + 6 + 2) + 24
+
+
+@pytest.mark.parametrize("trains", [True, False], ids=["train", "eval"])
+def test_dropout_runs_in_training_however_the_module_was_exported(trains: bool) -> None:
+    """Two products of 4 x 8 x 8, their gradients (the input needs none), and a mask of 4 x 8 bytes."""
+    module = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.25), nn.Linear(8, 8), nn.Dropout(0.0)).train(trains)
+    graph = graphcost.load(module, (X,))
+    (dropout,) = (node for _, node, _ in operators(graph) if node.op_type == "Dropout")
+    assert dropout.attrs["ratio"] == 0.25
+    training, inference = plan_step(graph), plan_step(graph, Recipe(optimizer=OPTIMIZERS["none"]))
+    ran = [op.launches for plan in (training, inference) for op in plan.forward if op.op_type == "Dropout"]
+    assert ran == [1, 0]
+    assert sum(op.op_type == "Dropout" for op in training.backward) == 1
+    # kept: the first layer's input, dropout's mask of a byte an element, the second layer's input
+    assert training.memory.activations_bytes == 4 * 32 + 32 + 4 * 32
+    assert training.total(Phase.BACKWARD).matmul_flops == 3 * 2 * 4 * 8 * 8
+
+
+@pytest.mark.parametrize("call", [lambda self, x: x.roll(1, 0), lambda self, x: x.flip(0)], ids=["roll", "flip"])
+def test_what_torch_copies_is_no_view(call: Callable[..., Any]) -> None:
+    """x is read and written once, 4 x 8 values each way."""
+    (moved,) = plan_step(graphcost.load(Call(call), (X,))).forward
+    assert (moved.launches, moved.cost) == (1, OpCost(0, 0, 4 * 4 * 8, 4 * 4 * 8))
