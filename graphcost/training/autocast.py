@@ -145,13 +145,14 @@ class _Autocast:
         spec = node.inputs[index]
         source = node.input_names[index] if index < len(node.input_names) else ""
         params = tuple(param for slot, param in node.params if slot == index)
-        result = f"{source or node_id}:{dtype}" if params else f"{node_id}.{index}:{dtype}"
+        stored = "+".join(param.name for param in params)  # a stored tensor need not be a named value
+        result = f"parameter {stored}:{dtype}" if params else f"{node_id}.{index}:{dtype}"
         if params:
             if result in self._cast_params:
                 return None, result
             self._cast_params.add(result)
         made = OpNode(
-            name=f"{source} to {dtype}",
+            name=f"{source or stored} to {dtype}",
             op_type="Cast",
             inputs=(self._formats.spec(spec, held),),
             outputs=(self._formats.spec(spec, dtype),),
