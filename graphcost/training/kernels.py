@@ -65,12 +65,13 @@ class Kernels:
         node = self._laid[position].node
         spec = node.require(index)
         size = spec.size_bytes
+        stored = next((param.name for slot, param in node.params if slot == index), "")
         cost = OpCost(0, spec.numel, 2 * size, size)
         if self._group(position) is not None:  # rides in the kernel that reads the sum
             cost = OpCost(0, spec.numel, size, 0)
         return replace(
             self._planned(position, Phase.BACKWARD, cost, int(cost.write_bytes > 0)),
-            name=f"gradient sum of {node.input_names[index]}",
+            name=f"gradient sum of {stored or node.input_names[index]}",
             op_type="Add",
             op_class=OpClass.POINTWISE,
             repeat=1,
