@@ -18,7 +18,7 @@ from graphcost.ir import OpNode, Param, ParamKind, Phase
 from graphcost.recipe import Execution, Recipe
 from graphcost.training.autocast import under
 from graphcost.training.fusion import Fusion, fuse, unfused
-from graphcost.training.gradients import gradients_of
+from graphcost.training.gradients import gradients_of, values_read
 from graphcost.training.kernels import Kernels
 from graphcost.training.memory import Step, memory_of
 from graphcost.training.plan import PlannedOp, StepBytes, StepPlan, total_cost
@@ -65,7 +65,7 @@ def plan_step(graph: OpGraph, recipe: Recipe | None = None) -> StepPlan:
         bytes=StepBytes(
             total_cost(eager).bytes,
             total_cost(fused).bytes,
-            sum(p.numel for p in params.values() if p.kind is ParamKind.WEIGHT) * recipe.precision.weight_bytes,
+            values_read(op.node for op in laid) * recipe.precision.weight_bytes,
         ),
     )
 

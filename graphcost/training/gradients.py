@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from graphcost.ir import OpNode, Param
+from graphcost.ir import OpNode, Param, ParamKind
 from graphcost.recipe import Recipe
 
 
@@ -42,7 +42,7 @@ def gradients_of(
             if param.name not in ready:
                 continue
             indices = node.spec(1)
-            if node.op_type == "Gather" and slot == 0 and node.attrs.get("axis", 0) == 0 and indices is not None:
+            if _looks_up(node, slot) and indices is not None:
                 lookups[param.name] = lookups.get(param.name, 0) + indices.numel * node.repeat
                 index_bytes[param.name] = indices.size_bytes // max(1, indices.numel)
             else:
@@ -62,6 +62,25 @@ def gradients_of(
         )
         for name, index in sorted(ready.items(), key=lambda item: item[1])
     )
+
+
+def values_read(nodes: Iterable[OpNode]) -> int:
+    """Values of parameters that a forward pass reads at least once: whole ones, and the rows that lookups return."""
+    read: dict[str, int] = {}
+    for node in nodes:
+        for slot, param in node.params:
+            if param.kind is ParamKind.WEIGHT:
+                values = node.out.numel * node.repeat if _looks_up(node, slot) else param.numel
+                read[param.name] = min(param.numel, read.get(param.name, 0) + values)
+    return sum(read.values())
+
+
+def _looks_up(node: OpNode, slot: int) -> bool:
+    """Whether the operator picks rows of a table at ``slot``."""
+    return (
+        node.op_type == "Gather" and slot == 0 and node.attrs.get("axis", 0) == 0 and node.spec(1) is not None
+        and any(spec is not None for spec in node.outputs)
+    )  # fmt: skip
 
 
 def _rows_bytes(param: Param, lookups: int, index_bytes: int, width: int, recipe: Recipe) -> int:

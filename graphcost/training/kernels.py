@@ -145,6 +145,7 @@ class Kernels:
         for name, spec in zip(op.writes, op.node.outputs, strict=False):
             if spec is not None and name in self._fusion.inside:
                 write -= spec.size_bytes
+            self._first_read(group, name, Phase.FORWARD)  # on chip for the members that follow
         return OpCost(cost.matmul_flops, cost.elementwise_flops, max(0, read), max(0, write))
 
     def _fused_backward(self, cost: OpCost, op: Laid, wrt: frozenset[int], group: Group) -> OpCost:

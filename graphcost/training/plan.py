@@ -39,7 +39,7 @@ class StepBytes:
 
     ``eager_bytes``: every kernel reads its inputs and writes its outputs. ``fused_bytes``:
     what stays when pointwise chains ride in their producers. ``weights_bytes``: every
-    parameter once, the least that any execution moves.
+    parameter once, of tables the rows that are looked up: the least that any execution moves.
     """
 
     eager_bytes: int
