@@ -14,7 +14,7 @@ from graphcost.graph import GraphTotals, build_graph, totals
 from graphcost.ir import BatchSource, Model, Phase
 from graphcost.per_op import op_rows
 from graphcost.placing import AnalysisOptions, Choice, resolve
-from graphcost.predict import Message, Profile, StepTime, predict_calibrated, predict_paper, slices_of
+from graphcost.predict import Message, Profile, StepTime, predict_calibrated, predict_paper
 from graphcost.registry import did_you_mean
 from graphcost.result import (
     Analysis,
@@ -93,7 +93,7 @@ def analyze_graph(
         communication=tuple(_message_info(message) for message in step.messages),
         findings=findings_of(step, verdict, plan, found, choice.placement, memory, options.max_comm_share),
         ops=op_rows(graph, plan, step),
-        timeline=slices_of(step),
+        predicted=step,
     )
 
 

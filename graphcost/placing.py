@@ -18,6 +18,8 @@ from graphcost.registry import did_you_mean
 from graphcost.units import MIB, parse_bytes
 
 DEFAULT_CLUSTER = "dgx-a100"
+MOST_MICRO_BATCHES = 65_536
+"""assumed: no job sums more, and a trace shows every one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +74,11 @@ def resolve(options: AnalysisOptions) -> Choice:
     """Names to things; raises ``UnknownNameError``, ``UsageError`` or ``PlacementError``."""
     if options.gpus < 1:
         raise UsageError(f"--gpus {options.gpus}: a job has at least one GPU")
-    if options.accumulate < 1:
-        raise UsageError(f"--accumulate {options.accumulate}: at least one micro-batch")
+    if not 1 <= options.accumulate <= MOST_MICRO_BATCHES:
+        limits = (
+            "at least one micro-batch" if options.accumulate < 1 else f"at most {MOST_MICRO_BATCHES} micro-batches"
+        )
+        raise UsageError(f"--accumulate {options.accumulate}: {limits}")
     if options.input_sharing is not None and options.input_sharing < 1:
         raise UsageError(f"--input-sharing {options.input_sharing}: at least one GPU copies its input")
     profile = named(Profile, options.profile, "profile")
@@ -82,8 +87,8 @@ def resolve(options: AnalysisOptions) -> Choice:
     if profile is Profile.PAPER and overlap is Overlap.BUCKETED:
         raise UsageError("--overlap bucketed: the paper's framework knows no buckets; use none or ideal")
     recipe = recipe_of(options)
-    if profile is Profile.PAPER and options.accumulate > 1:
-        raise UsageError("--accumulate: the paper's framework knows no micro-batches; use --profile calibrated")
+    if profile is Profile.PAPER:
+        _refuse_in_paper(options)
     arch = ARCHITECTURES.find(options.arch or ("allreduce" if options.gpus > 1 else "single"))
     cluster = _cluster(options)
     placement = _placement(options, arch, cluster, profile)
@@ -97,6 +102,18 @@ def resolve(options: AnalysisOptions) -> Choice:
         bucketing=bucketing_of(options.buckets),
         recipe=recipe,
     )
+
+
+def _refuse_in_paper(options: AnalysisOptions) -> None:
+    """What the study's framework has no term for would change nothing, silently."""
+    unknown = [
+        ("--accumulate", "micro-batches", options.accumulate > 1),
+        ("--buckets", "buckets", options.buckets != AnalysisOptions.__dataclass_fields__["buckets"].default),
+        ("--sample-bytes, --decode-rate, --no-prefetch", "input but its copy", options.pipeline != InputPipeline()),
+    ]
+    for option, what, given in unknown:
+        if given:
+            raise UsageError(f"{option}: the paper's framework knows no {what}; use --profile calibrated")
 
 
 def recipe_of(options: AnalysisOptions) -> Recipe:
@@ -120,11 +137,11 @@ def lookups_of(text: str) -> Lookups:
     >>> lookups_of("zipf:1.2").exponent
     1.2
     """
-    kind, _, exponent = text.partition(":")
+    kind, colon, exponent = text.partition(":")
     if kind in ("all", "uniform") and not exponent:
         return Lookups(kind)
     try:
-        value = float(exponent or 1.05)
+        value = float(exponent if colon else 1.05)
     except ValueError:
         value = -1.0
     if kind != "zipf" or not 0 < value < 100:
@@ -141,7 +158,7 @@ def bucketing_of(text: str) -> Bucketing:
     if text in BUCKETINGS:
         return BUCKETINGS[text]
     try:
-        cap_bytes = parse_bytes(text)
+        cap_bytes = 0.0 if text.strip().isdecimal() else parse_bytes(text)  # 25 bytes, or torch's 25 MiB?
     except GraphcostError:
         cap_bytes = 0.0
     if cap_bytes <= 0:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from graphcost.predict.lanes import Slice
+from graphcost.predict import Slice, StepTime, slices_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -245,15 +245,20 @@ class Analysis:
     ops: tuple[OpInfo, ...]
     symbolic: Mapping[str, Any] | None = None
     max_batch: int | None = None
-    timeline: tuple[Slice, ...] = field(default=(), repr=False)
+    predicted: StepTime | None = field(default=None, repr=False)
+
+    @property
+    def timeline(self) -> tuple[Slice, ...]:
+        """The step as slices on lanes, made when asked for; empty under ``paper``."""
+        return slices_of(self.predicted) if self.predicted is not None else ()
 
     def to_dict(self, *, per_op: bool = False) -> dict[str, Any]:
         """Plain data with the JSON contract's keys; ``ops`` with ``per_op``, nothing that was not asked for."""
         data: dict[str, Any] = {
             "schema_version": SCHEMA_VERSION,
-            **asdict(replace(self, ops=self.ops if per_op else (), timeline=())),
+            **asdict(replace(self, ops=self.ops if per_op else (), predicted=None)),
         }
-        del data["timeline"]
+        del data["predicted"]
         if not per_op:
             del data["ops"]
         if self.max_batch is None:

@@ -31,7 +31,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
     arguments = typing.get_args(kind)
     if is_dataclass(kind) and isinstance(kind, type):
         hints = typing.get_type_hints(kind, vars(result))
-        properties = {field.name: schema_of(hints[field.name]) for field in fields(kind) if field.name != "timeline"}
+        properties = {field.name: schema_of(hints[field.name]) for field in fields(kind) if field.name != "predicted"}
         made: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
         required = [name for name in properties if (kind, name) not in {(Analysis, name) for name in OPTIONAL}]
         return {**made, "required": required, **({"description": kind.__doc__} if kind.__doc__ else {})}

@@ -23,7 +23,10 @@ from graphcost.units import parse_share
 @shared.cluster_options
 @shared.size_options
 @shared.training_options
-@click.option("--max-comm-share", type=parse_share, metavar="SHARE", default="50%", show_default=True)
+@shared.input_options
+@click.option(
+    "--max-comm-share", type=shared.Quantity(parse_share), metavar="SHARE", default="50%", show_default=True
+)
 @click.option("--format", "form", type=click.Choice(list(COMPARE_FORMATS)), default="text", show_default=True)
 @click.option("--output", metavar="FILE", help="Write to a file instead of stdout.")
 @shared.shared_flags

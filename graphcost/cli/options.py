@@ -25,6 +25,24 @@ def _stack(*options: Callable[[F], F]) -> Callable[[F], F]:
     return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
 
 
+class Quantity(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
+    """A number with a unit; an error names the option that it was given to."""
+
+    name = "quantity"
+
+    def __init__(self, parse: Callable[[str], float]) -> None:
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number, in base units."""
+        if not isinstance(value, str):
+            return float(value)
+        try:
+            return self._parse(value)
+        except UsageError as error:
+            raise UsageError(f"{param.opts[0]} {error}" if param is not None else str(error)) from error
+
+
 models_argument = click.argument("models", metavar="MODEL...", nargs=-1, required=True)
 
 size_options = _stack(
@@ -45,15 +63,24 @@ cluster_options = _stack(
     ),
     click.option("--device", metavar="NAME|FILE", help="Put this device into the cluster's servers."),
     click.option(
-        "--network", type=parse_bandwidth, metavar="RATE", help="Network rate of a whole server, e.g. 25Gb/s."
+        "--network",
+        type=Quantity(parse_bandwidth),
+        metavar="RATE",
+        help="Network rate of a whole server, e.g. 25Gb/s.",
     ),
     click.option(
-        "--nvlink", type=parse_bandwidth, metavar="RATE", help="Scale-up rate of a GPU, one direction, e.g. 300GB/s."
+        "--nvlink",
+        type=Quantity(parse_bandwidth),
+        metavar="RATE",
+        help="Scale-up rate of a GPU, one direction, e.g. 300GB/s.",
     ),
-    click.option("--pcie", type=parse_bandwidth, metavar="RATE", help="PCIe rate of a GPU, one direction."),
-    click.option("--mem-bandwidth", type=parse_bandwidth, metavar="RATE", help="Device memory bandwidth."),
+    click.option("--pcie", type=Quantity(parse_bandwidth), metavar="RATE", help="PCIe rate of a GPU, one direction."),
+    click.option("--mem-bandwidth", type=Quantity(parse_bandwidth), metavar="RATE", help="Device memory bandwidth."),
     click.option(
-        "--peak", type=parse_flops_per_s, metavar="RATE", help="Peak compute rate, all dtypes, e.g. 312TFLOP/s."
+        "--peak",
+        type=Quantity(parse_flops_per_s),
+        metavar="RATE",
+        help="Peak compute rate, all dtypes, e.g. 312TFLOP/s.",
     ),
     click.option(
         "--network-kind", metavar="KIND", help="tcp, tcp-cloud, roce, infiniband, efa: what a nominal rate gives."
@@ -88,8 +115,12 @@ training_options = _stack(
 )  # fmt: skip
 
 input_options = _stack(
-    click.option("--sample-bytes", type=parse_bytes, metavar="SIZE", help="Stored size of a sample, e.g. 110kB."),
-    click.option("--storage", type=parse_bandwidth, metavar="RATE", help="What one server reads of training data."),
+    click.option(
+        "--sample-bytes", type=Quantity(parse_bytes), metavar="SIZE", help="Stored size of a sample, e.g. 110kB."
+    ),
+    click.option(
+        "--storage", type=Quantity(parse_bandwidth), metavar="RATE", help="What one server reads of training data."
+    ),
     click.option("--decode-rate", type=float, metavar="N", help="Samples per second that one CPU core decodes."),
     click.option("--data-workers", type=int, default=4, show_default=True, help="Decoding processes per GPU."),
     click.option("--no-prefetch", is_flag=True, help="Batches are not made ready ahead of time."),
@@ -102,7 +133,7 @@ placement_options = _stack(
 
 verdict_options = _stack(
     click.option(
-        "--max-comm-share", type=parse_share, metavar="SHARE", default="50%", show_default=True,
+        "--max-comm-share", type=Quantity(parse_share), metavar="SHARE", default="50%", show_default=True,
         help="Flag models strictly over it.",
     ),
     click.option(
@@ -111,7 +142,7 @@ verdict_options = _stack(
     ),
     click.option("--strict", is_flag=True, help="Operators without a rule are an error (exit 4)."),
     click.option(
-        "--min-coverage", type=parse_share, metavar="SHARE",
+        "--min-coverage", type=Quantity(parse_share), metavar="SHARE",
         help="Least share of operators with an answer (else exit 4).",
     ),
     click.option("--exit-zero", is_flag=True, help="Findings do not fail (turns exit 1 into 0)."),
@@ -179,8 +210,8 @@ def pipeline_of(values: dict[str, Any]) -> InputPipeline:
     rate, workers = values.get("decode_rate"), values.get("data_workers", 4)
     if (sample_bytes is None) != (storage is None):
         raise UsageError("--sample-bytes and --storage go together: how much is read, and how fast")
-    if rate is not None and rate <= 0:
-        raise UsageError(f"--decode-rate {rate:g}: a core decodes more than 0 samples per second")
+    if rate is not None and not 0 < rate < float("inf"):
+        raise UsageError(f"--decode-rate {rate:g}: samples per second of one core, more than 0 and finite")
     if workers < 1:
         raise UsageError(f"--data-workers {workers}: at least one")
     return InputPipeline(sample_bytes, storage, rate, workers, prefetch=not values.get("no_prefetch", False))

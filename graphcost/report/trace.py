@@ -20,25 +20,26 @@ def trace_report(results: Sequence[Analysis], **_: Any) -> str:
     """Trace JSON of one or several results; raises ``UsageError`` where there is no timeline (``paper``)."""
     events: list[dict[str, Any]] = []
     for process, result in enumerate(results, start=1):
-        if not result.timeline:
+        timeline = result.timeline
+        if not timeline:
             raise UsageError(
                 f"{result.model.name}: the {result.placement.profile} profile has no timeline; "
                 "use --profile calibrated"
             )
-        events += _process(result, process)
+        events += _process(result, timeline, process)
     return json.dumps({"displayTimeUnit": "ms", "traceEvents": events}, allow_nan=False) + "\n"
 
 
-def _process(result: Analysis, process: int) -> Iterator[dict[str, Any]]:
+def _process(result: Analysis, timeline: Sequence[Slice], process: int) -> Iterator[dict[str, Any]]:
     place = result.placement
     name = f"{result.model.name}: {place.arch}, {place.gpus} x {place.device}, predicted by graphcost"
     yield {"ph": "M", "name": "process_name", "pid": process, "args": {"name": name}}
-    lanes = list(dict.fromkeys(piece.lane for piece in result.timeline))
+    lanes = list(dict.fromkeys(piece.lane for piece in timeline))
     for thread, lane in enumerate(lanes, start=1):
         yield {"ph": "M", "name": "thread_name", "pid": process, "tid": thread, "args": {"name": lane}}
         yield {"ph": "M", "name": "thread_sort_index", "pid": process, "tid": thread, "args": {"sort_index": thread}}
     threads = {lane: thread for thread, lane in enumerate(lanes, start=1)}
-    for piece in result.timeline:
+    for piece in timeline:
         yield {"ph": "X", "pid": process, "tid": threads[piece.lane], **_event(piece)}
 
 

@@ -8,14 +8,16 @@ parameter's gradient is ready when the backward pass has left its first user.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from graphcost.errors import UsageError
 from graphcost.graph import operators, parameters
 from graphcost.ir import OpNode, Param, ParamKind, Phase
 from graphcost.recipe import Execution, Recipe
+from graphcost.registry import did_you_mean
 from graphcost.training.autocast import under
 from graphcost.training.fusion import Fusion, fuse, unfused
 from graphcost.training.gradients import gradients_of, values_read
@@ -40,7 +42,7 @@ def plan_step(graph: OpGraph, recipe: Recipe | None = None) -> StepPlan:
     laid = list(lay_out((op.node for op in typed), trains=recipe.trains))
     root = {name: storage for op in laid for name, storage in zip(op.node.output_names, op.writes, strict=False)}
     outputs = frozenset(root.get(name, name) for name in model.outputs)
-    trained = frozenset(name for name, param in params.items() if _trains(param, recipe))
+    trained = _trained(params, recipe.freeze)
     tape = _tape(laid, trained, recipe)
     compiled, alone = fuse(laid, outputs), unfused(laid)
     fusion = compiled if recipe.execution is Execution.COMPILED else alone
@@ -75,9 +77,19 @@ def _forward(laid: Sequence[Laid], ids: Sequence[str], fusion: Fusion, recipe: R
     return [kernels.forward(position) for position in range(len(laid))]
 
 
-def _trains(param: Param, recipe: Recipe) -> bool:
-    frozen = any(fnmatchcase(param.name, pattern) for pattern in recipe.freeze)
-    return param.trainable and param.kind is ParamKind.WEIGHT and not frozen
+def _trained(params: Mapping[str, Param], freeze: Iterable[str]) -> frozenset[str]:
+    """Weights that no pattern freezes; raises ``UsageError`` for a pattern that matches nothing."""
+    frozen: set[str] = set()
+    for pattern in freeze:
+        matched = {name for name in params if fnmatchcase(name, pattern)}
+        if params and not matched:
+            raise UsageError(
+                f"--freeze {pattern!r}: no parameter of that name{did_you_mean(pattern, params)}; "
+                f"patterns are the shell's, names such as {next(iter(params))!r}"
+            )
+        frozen |= matched
+    weights = (name for name, param in params.items() if param.trainable and param.kind is ParamKind.WEIGHT)
+    return frozenset(name for name in weights if name not in frozen)
 
 
 def _tape(laid: Sequence[Laid], trained: Set[str], recipe: Recipe) -> list[TapeOp]:
