@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from graphcost.report.parts import memory_line, parts_of, phases_of
 from graphcost.result import Analysis
 from graphcost.units import format_bytes, format_count, format_seconds, format_share
 
@@ -27,19 +28,13 @@ def html_report(results: Sequence[Analysis], *, top: int = 10, **_: Any) -> str:
 
 def _section(r: Analysis, top: int) -> str:
     place, step = r.placement, r.step
-    parts = [
-        ("compute", step.compute_s),
-        ("memory", step.memory_s),
-        ("host", step.host_s),
-        ("input", step.input_s),
-        ("communication (exposed)", step.exposed_comm_s),
-    ]
     rows = "".join(
-        f'<tr><td>{name}</td><td class="n">{format_seconds(seconds)}</td>'
-        f'<td class="n">{format_share(_share(seconds, step.step_s))}</td>'
-        f'<td><div class="bar" style="width:{12 * _share(seconds, step.step_s):.2f}rem"></div></td></tr>'
-        for name, seconds in parts
+        f'<tr><td>{part.name}</td><td class="n">{format_seconds(part.seconds)}</td>'
+        f'<td class="n">{format_share(part.share)}</td>'
+        f'<td><div class="bar" style="width:{12 * part.share:.2f}rem"></div></td><td>{escape(part.note)}</td></tr>'
+        for part in parts_of(r)
     )
+    phases = ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in phases_of(r))
     ranked = sorted(r.ops, key=lambda op: -(op.time_s or 0.0))[:top]
     ops = "".join(
         f"<tr><td>{escape(op.op_type)}</td><td>{escape(op.name)}</td>"
@@ -57,11 +52,9 @@ def _section(r: Analysis, top: int) -> str:
         f"<p>step {format_seconds(step.step_s)} ({format_seconds(step.step_low_s)} to "
         f"{format_seconds(step.step_high_s)})</p>"
         f"<table>{rows}</table>"
+        f"<p>{'of which ' if phases else ''}{phases}</p>"
+        f"<p>{escape(memory_line(r))}</p>"
         '<table><tr><th>operator</th><th>name</th><th class="n">time</th>'
         '<th class="n">FLOP</th><th class="n">bytes</th><th>bound</th></tr>'
         f"{ops}</table>"
     )
-
-
-def _share(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0

@@ -8,13 +8,14 @@ from dataclasses import asdict
 from io import StringIO
 from typing import Any
 
+from graphcost.report.parts import parts_of
 from graphcost.report.tables import markdown_table
 from graphcost.result import Analysis
 from graphcost.units import format_bytes, format_count, format_macs, format_seconds, format_share
 
 
 def markdown_report(results: Sequence[Analysis], **_: Any) -> str:
-    """A table of verdicts, then each reason."""
+    """A table of verdicts, each reason, and where each step's time goes."""
     columns = ["model", "verdict", "communication", "step", "bound", "MAC", "parameters", "memory"]
     rows = [
         [
@@ -30,7 +31,20 @@ def markdown_report(results: Sequence[Analysis], **_: Any) -> str:
         for r in results
     ]
     reasons = "\n".join(f"- **{r.model.name}**: {r.step.reason}" for r in results)
-    return markdown_table(columns, rows) + "\n" + reasons + "\n"
+    parts = ["compute", "memory", "host", "input", "communication", "hidden", "forward", "backward", "update"]
+    times = [[r.model.name, *map(_seconds, _times(r))] for r in results]
+    return "\n".join([markdown_table(columns, rows), reasons, "", markdown_table(["model", *parts], times)])
+
+
+def _times(r: Analysis) -> tuple[float | None, ...]:
+    """The step's parts, which add up to it, what of communication is hidden, and its phases."""
+    step = r.step
+    phases = (step.forward_s, step.backward_s, step.update_s)
+    return (*(part.seconds for part in parts_of(r)), step.hidden_comm_s, *phases)
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else format_seconds(value)
 
 
 def csv_report(results: Sequence[Analysis], *, per_op: bool = False, **_: Any) -> str:

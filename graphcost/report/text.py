@@ -6,6 +6,7 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
+from graphcost.report.parts import memory_line, parts_of, phases_of
 from graphcost.report.tables import DEFAULT_WIDTH, table_text
 from graphcost.result import Analysis, OpInfo
 from graphcost.units import (
@@ -20,7 +21,6 @@ from graphcost.units import (
 
 _VERDICTS = {"flagged": "FLAGGED", "clear": "CLEAR", "too-close": "TOO CLOSE"}
 _BAR = 24
-_PHASES = {"forward": "forward pass", "backward": "backward pass", "update": "update"}
 
 
 def text_report(
@@ -117,55 +117,27 @@ def _step(r: Analysis, width: int) -> str:
         f"step {format_seconds(step.step_s)}{interval}{rate}, scaling "
         f"{format_share(step.scaling_efficiency)}, bound by {step.bound}"
     )
-    named = [
-        ("compute", step.compute_s, ""),
-        ("memory", step.memory_s, ""),
-        ("host", step.host_s, ""),
-        ("input", step.input_s, _input_note(r)),
-        ("communication", step.exposed_comm_s, _hidden_note(r)),
+    rows = [
+        [
+            f"  {part.name}",
+            format_seconds(part.seconds),
+            format_share(part.share),
+            "#" * round(part.share * _BAR),
+            part.note,
+        ]
+        for part in parts_of(r)
     ]
-    rows = []
-    for name, seconds, note in named:
-        share = seconds / step.step_s if step.step_s else 0.0
-        rows.append([f"  {name}", format_seconds(seconds), format_share(share), "#" * round(share * _BAR), note])
     table = table_text(["", "", "", "", ""], rows, right=(1, 2), width=width, header=False)
     return head + "\n" + table + _phases(r)
 
 
-def _hidden_note(r: Analysis) -> str:
-    if not r.step.comm_s:
-        return ""
-    return f"exposed, {format_seconds(r.step.hidden_comm_s)} hidden"
-
-
-def _input_note(r: Analysis) -> str:
-    """The stages of the input pipeline, and those that nobody described."""
-    stages = r.step.input_stages
-    if stages is None:
-        return ""
-    known = [("read", stages.read_s), ("decode", stages.decode_s), ("copy", stages.copy_s)]
-    text = ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in known if seconds is not None)
-    missing = [name for name, seconds in known if seconds is None]
-    return text + (f"; {' and '.join(missing)} not given" if missing else "")
-
-
 def _phases(r: Analysis) -> str:
-    step = r.step
-    if step.forward_s is None or step.backward_s is None or step.update_s is None:
-        return ""
-    phases = (("forward", step.forward_s), ("backward", step.backward_s), ("update", step.update_s))
-    return "  of which " + ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in phases) + "\n"
+    phases = ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in phases_of(r))
+    return f"  of which {phases}\n" if phases else ""
 
 
 def _memory(r: Analysis, width: int) -> str:
-    memory = r.training.memory
-    fits = "fits" if memory.fits else "DOES NOT FIT"
-    text = (
-        f"memory {format_bytes(memory.peak_bytes)} ({fits}): weights {format_bytes(memory.weights_bytes)}, "
-        f"gradients {format_bytes(memory.gradients_bytes)}, optimizer {format_bytes(memory.optimizer_bytes)}, "
-        f"activations {format_bytes(memory.activations_bytes)}, buffers {format_bytes(memory.buffers_bytes)}, "
-        f"communication {format_bytes(memory.bucket_bytes)}; the peak is in the {_PHASES[memory.peak_phase]}"
-    )
+    text = memory_line(r)
     if r.max_batch is not None:
         text += f"; largest batch that fits: {r.max_batch}" if r.max_batch else "; not even a batch of 1 fits"
     return textwrap.fill(text, width, subsequent_indent="  ")
