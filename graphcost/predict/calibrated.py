@@ -9,6 +9,7 @@ from graphcost.engine.input import InputPipeline, exposed_input_s, input_stages
 from graphcost.engine.roofline import Bound, efficiencies, host_time, op_time
 from graphcost.engine.timeline import BUCKETINGS, Bucket, Bucketing, Overlap, buckets, exposure
 from graphcost.ir import Phase
+from graphcost.network.overhead import multi_gpu_overhead_s, overhead_constants, straggler_s
 from graphcost.predict.step_time import Message, PhaseTime, StepTime, TimedOp
 from graphcost.recipe import Execution
 from graphcost.training import PlannedOp, StepPlan
@@ -22,11 +23,13 @@ def predict_calibrated(
     overlap: Overlap = Overlap.BUCKETED,
     bucketing: Bucketing = BUCKETINGS["ddp"],
     pipeline: InputPipeline | None = None,
+    straggler_spread: float = 0.0,
 ) -> StepTime:
     """Time of one step of all its micro-batches; each part is over the whole step.
 
     The host runs ahead as long as it is the faster, so a step takes the longer of GPU and
-    host. The optimizer begins when every bucket has arrived, as in DDP.
+    host. The optimizer begins when every bucket has arrived, as in DDP. ``straggler_spread``:
+    standard deviation of the step over GPUs as a share, where it is known.
     """
     pipeline = pipeline or InputPipeline()
     device, accumulate = placement.cluster.device, plan.recipe.accumulate
@@ -44,6 +47,7 @@ def predict_calibrated(
     messages = _exchange(
         plan, arch, placement, timed[Phase.BACKWARD], backward.wall_s / accumulate, overlap, bucketing
     )
+    messages += _beyond_the_wire(messages, compute_s + memory_s + host_s, placement, straggler_spread)
     exposed_comm_s = sum(message.exposed_s for message in messages)
     samples = None if plan.batch is None else accumulate * plan.batch
     copy_rate = placement.cluster.server.pcie.bytes_per_s * max(1, _uplinks(placement)) / placement.gpus_per_server
@@ -124,16 +128,35 @@ def _exchange(
         sent: tuple[Bucket, ...] = (Bucket(part.size_bytes, backward_s),)
         if part.hides:
             ready = ((part_bytes, elapsed[ready_index]) for part_bytes, ready_index in part.payload)
-            sent = buckets(ready, bucketing)
+            sent = buckets(ready, part.bucketing or bucketing)
         mode = overlap if part.hides else Overlap.NONE
         found = exposure(sent, part.seconds, backward_s, mode, part.interference)
         messages.append(
             Message(
                 part.what, part.link, part.kind, part.wire_bytes, found.total_s, found.exposed_s,
-                sends=found.sends, before=not part.hides,
+                sends=found.sends, before=not part.hides, formula=part.formula, source=part.source,
             )
         )  # fmt: skip
     return tuple(messages)
+
+
+def _beyond_the_wire(
+    sent: tuple[Message, ...], single_gpu_s: float, placement: Placement, straggler_spread: float
+) -> tuple[Message, ...]:
+    """Losses of a step on several GPUs that no link explains, as messages without bytes; never hidden."""
+    if placement.gpus == 1 or not sent:
+        return ()
+    overhead_s = multi_gpu_overhead_s(single_gpu_s, placement.gpus_per_server, placement.servers)
+    formula = "T1 (0.02 log2 GPUs of a server + 0.01 log2 servers)"
+    made = [_loss("multi-GPU overhead", overhead_s, formula, overhead_constants()["source"])]
+    if straggler_spread:
+        late_s = straggler_s(single_gpu_s, placement.gpus, straggler_spread)
+        made.append(_loss("slowest GPU", late_s, "s T1 sqrt(2 ln n)", "expected maximum; the spread s as given"))
+    return tuple(made)
+
+
+def _loss(what: str, seconds: float, formula: str, source: str) -> Message:
+    return Message(what, "none", "overhead", 0.0, seconds, seconds, formula=formula, source=source)
 
 
 def _elapsed(backward: Sequence[TimedOp], wall_s: float) -> list[float]:

@@ -16,6 +16,7 @@ class Message:
 
     ``sends``: every bucket, in seconds from the beginning of the last backward pass, or
     from the step's beginning where ``before`` says that the forward pass waits for it.
+    ``formula`` and ``source``: how ``time_s`` was counted, and where its constants are from.
     """
 
     what: str
@@ -26,6 +27,8 @@ class Message:
     exposed_s: float
     sends: tuple[Send, ...] = ()
     before: bool = False
+    formula: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

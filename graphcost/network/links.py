@@ -1,0 +1,127 @@
+"""What a nominal link rate really gives: effective bandwidth by curve, server and kind of link."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from graphcost.hardware import Cluster, Link, LinkKind
+from graphcost.network.curves import peer_link, system_for
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveLink:
+    """A link as a step sees it: rate after protocol losses, one direction, and where that figure is from."""
+
+    name: str
+    kind: LinkKind
+    bytes_per_s: float
+    latency_s: float
+    interference: float
+    source: str = ""
+
+
+@cache
+def _table(name: str) -> Mapping[str, Any]:
+    return tomllib.loads(files("graphcost.network").joinpath(name).read_text("utf-8"))
+
+
+def _entry(kind: str) -> Mapping[str, Any]:
+    table = _table("links.toml")
+    found: Mapping[str, Any] = table.get(kind, table["default"])
+    return found
+
+
+def effective(link: Link, name: str, *, ranks: int | None = None, kind: str | None = None) -> EffectiveLink:
+    """``link`` at the share of its nominal rate that its kind reaches; meshes depend on ``ranks``.
+
+    ``kind``: an entry of ``links.toml`` other than the link's own kind.
+    """
+    entry = _entry(kind or str(link.kind))
+    share = entry["share"]
+    if ranks is not None and link.pair_bytes_per_s is not None:
+        share = entry.get("share_by_ranks", {}).get(str(ranks), share)
+    rate = min(link.bytes_per_s * share, entry.get("cap_bytes_per_s", float("inf")))
+    return EffectiveLink(name, link.kind, rate, link.latency_s, entry["interference"], entry["source"])
+
+
+def inside(cluster: Cluster, ranks: int) -> EffectiveLink:
+    """What a ring over ``ranks`` GPUs of one server has: NVLink or its like, else PCIe.
+
+    The order of evidence: the fabric's measured all-reduce curve, the server's own figures, the kind of link.
+    """
+    server = cluster.server
+    if server.scale_up is not None:
+        found = effective(server.scale_up, str(server.scale_up.kind), ranks=ranks)
+    else:
+        found = effective(server.pcie, "pcie", kind="pcie-host" if server.pcie_peer == "host" else None)
+        own = _own_rate(cluster, "pcie_by_ranks", ranks)
+        if own is not None:
+            return replace(found, bytes_per_s=min(own[0], server.pcie.bytes_per_s), source=own[1])
+    measured = _curve_rate(cluster, ranks)
+    return found if measured is None else replace(found, bytes_per_s=measured[0], source=measured[1])
+
+
+def _curve_rate(cluster: Cluster, ranks: int) -> tuple[float, str] | None:
+    """Bus bandwidth of the largest measured group that is no larger, else of the smallest.
+
+    At most the wire's: a switch that adds shows more, but not to a ring that leaves the server.
+    """
+    system = system_for(cluster)
+    groups = [] if system is None else sorted(c.ranks for c in system.curves if c.collective == "all-reduce")
+    if system is None or not groups:
+        return None
+    curve = system.find("all-reduce", max((n for n in groups if n <= ranks), default=groups[0]))
+    assert curve is not None
+    nominal = peer_link(cluster).bytes_per_s
+    return min(nominal, curve.bytes_per_s * nominal / system.bytes_per_s), curve.source
+
+
+def _own_rate(cluster: Cluster, key: str, group: int) -> tuple[float, str] | None:
+    """The server's own figure for a group, if it has one."""
+    for entry in _table("servers.toml").values():
+        if cluster.server.id in entry["servers"]:
+            rates = entry.get(key, {})
+            rate = rates.get(str(group), rates.get("more"))
+            return None if rate is None else (rate, entry["source"])
+    return None
+
+
+def across(cluster: Cluster, servers: int = 2) -> EffectiveLink:
+    """The whole server's network, as a ring over ``servers`` uses it."""
+    network = cluster.network
+    boxed = network.kind is LinkKind.INFINIBAND and cluster.server.scale_up is None
+    found = effective(network, "network", kind="infiniband-pcie" if boxed else None)
+    own = _own_rate(cluster, "network_by_servers", servers)
+    if own is None:
+        return found
+    return replace(found, bytes_per_s=min(own[0], network.bytes_per_s), source=own[1])
+
+
+def many_streams(cluster: Cluster, servers: int = 2) -> EffectiveLink:
+    """The same network under many connections at once, as parameter servers open them."""
+    found, network = across(cluster, servers), cluster.network
+    entry = _entry(str(network.kind))
+    if "streams_share" not in entry:
+        return found
+    rate = min(network.bytes_per_s * entry["streams_share"], entry["streams_cap_bytes_per_s"])
+    return replace(found, bytes_per_s=max(found.bytes_per_s, rate))
+
+
+def ring(cluster: Cluster, gpus: int, servers: int) -> EffectiveLink:
+    """The bottleneck of a flat ring over ``gpus`` on ``servers``: the slower of inside and across.
+
+    NCCL's ring crosses each server's NICs once in each direction, so the whole server's
+    network rate is shared by no one.
+    """
+    within = inside(cluster, -(-gpus // servers))
+    if servers == 1:
+        return within
+    network = across(cluster, servers)
+    if gpus == servers or network.bytes_per_s <= within.bytes_per_s:
+        return network
+    return replace(within, latency_s=network.latency_s, interference=max(within.interference, network.interference))
