@@ -59,9 +59,9 @@ def inside(cluster: Cluster, ranks: int) -> EffectiveLink:
         found = effective(server.scale_up, str(server.scale_up.kind), ranks=ranks)
     else:
         found = effective(server.pcie, "pcie", kind="pcie-host" if server.pcie_peer == "host" else None)
-        own = _own_rate(cluster, "pcie_by_ranks", ranks)
+        own = _own_rate(cluster, server.pcie, "pcie", ranks, found)
         if own is not None:
-            return replace(found, bytes_per_s=min(own[0], server.pcie.bytes_per_s), source=own[1])
+            return own
     measured = _curve_rate(cluster, ranks)
     return found if measured is None else replace(found, bytes_per_s=measured[0], source=measured[1])
 
@@ -81,13 +81,23 @@ def _curve_rate(cluster: Cluster, ranks: int) -> tuple[float, str] | None:
     return min(nominal, curve.bytes_per_s * nominal / system.bytes_per_s), curve.source
 
 
-def _own_rate(cluster: Cluster, key: str, group: int) -> tuple[float, str] | None:
-    """The server's own figure for a group, if it has one."""
+def _own_rate(cluster: Cluster, link: Link, which: str, group: int, by_kind: EffectiveLink) -> EffectiveLink | None:
+    """The server's own figure for a group, if it has one and the link is of the kind that it was measured on.
+
+    At another nominal rate the rule by kind decides, but never against the direction of the change.
+    """
     for entry in _table("servers.toml").values():
-        if cluster.server.id in entry["servers"]:
-            rates = entry.get(key, {})
-            rate = rates.get(str(group), rates.get("more"))
-            return None if rate is None else (rate, entry["source"])
+        measured = entry.get(which)
+        if cluster.server.id not in entry["servers"] or measured is None or str(link.kind) != measured["kind"]:
+            continue
+        rates, nominal = measured["by_group"], measured["nominal_bytes_per_s"]
+        rate = rates.get(str(group), rates.get("more"))
+        if rate is None:
+            return None
+        if link.bytes_per_s == nominal:
+            return replace(by_kind, bytes_per_s=rate, source=entry["source"])
+        bound = max if link.bytes_per_s > nominal else min
+        return replace(by_kind, bytes_per_s=bound(rate, by_kind.bytes_per_s))
     return None
 
 
@@ -96,10 +106,7 @@ def across(cluster: Cluster, servers: int = 2) -> EffectiveLink:
     network = cluster.network
     boxed = network.kind is LinkKind.INFINIBAND and cluster.server.scale_up is None
     found = effective(network, "network", kind="infiniband-pcie" if boxed else None)
-    own = _own_rate(cluster, "network_by_servers", servers)
-    if own is None:
-        return found
-    return replace(found, bytes_per_s=min(own[0], network.bytes_per_s), source=own[1])
+    return _own_rate(cluster, network, "network", servers, found) or found
 
 
 def many_streams(cluster: Cluster, servers: int = 2) -> EffectiveLink:
