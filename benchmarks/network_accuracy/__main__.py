@@ -17,7 +17,15 @@ from statistics import mean
 from benchmarks.network_accuracy.predict import predict
 from benchmarks.network_accuracy.rows import all_rows
 from benchmarks.network_accuracy.score import (
-    Scored, Verdict, by_model, mean_of_models, median_error, percentile, pooled, verdict, winners,
+    Scored,
+    Verdict,
+    by_model,
+    mean_of_models,
+    median_error,
+    percentile,
+    pooled,
+    verdict,
+    winners,
 )  # fmt: skip
 from graphcost.report.tables import table_text
 

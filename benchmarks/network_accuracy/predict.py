@@ -31,7 +31,7 @@ MILLION_PARAMETERS = {
     "maskrcnn_r50": 44.4, "ssd300_resnet50": 22.9, "bart_large": 406.0, "nnunet_2d": 30.0, "nnunet_3d": 31.0,
     "unet2d": 31.0, "unet3d": 19.0, "mobilefacenet_y1": 1.2,
 }  # fmt: skip
-"""Networks outside the zoo, from their public code's defaults (recalled); DeepSpeech2 and the U-Nets are least sure."""
+"""Networks outside the zoo, from their public code's defaults (recalled); DeepSpeech2, U-Nets least sure."""
 
 EVEN_LAYERS = 50
 """Networks outside the zoo are taken as so many equal layers (assumed)."""
