@@ -18,7 +18,7 @@ from typing import Any
 
 from graphcost.collectives import hierarchical_all_reduce_s, moved_share
 from graphcost.hardware import Cluster
-from graphcost.network.curves import curve_for, system_for
+from graphcost.network.curves import curve_for
 from graphcost.network.links import EffectiveLink, across, inside, ring
 
 
@@ -192,8 +192,3 @@ def _exchanged(cluster: Cluster, link: EffectiveLink, gpus: int, servers: int) -
         per_byte, fixed_s = max(per_byte, over_network), fixed_s + outer_s
     formula = "pairwise all-to-all" + (", the server's network shared" if servers > 1 else "")
     return (Candidate(formula, _source(link), Line(fixed_s, per_byte)),)
-
-
-def is_measured(cluster: Cluster) -> bool:
-    """Whether this fabric has curves of its own."""
-    return system_for(cluster) is not None

@@ -79,7 +79,7 @@ class System:
 
 
 @cache
-def curves() -> Mapping[str, System]:
+def systems() -> Mapping[str, System]:
     """Every fitted system by name; raises :class:`DataFileError` for a file that cannot be."""
     folder = files("graphcost.network").joinpath("curves")
     entries = (entry for entry in folder.iterdir() if entry.name.endswith(".toml"))
@@ -95,7 +95,7 @@ def peer_link(cluster: Cluster) -> Link:
 def system_for(cluster: Cluster) -> System | None:
     """The fitted fabric that this cluster's servers have; None if nobody measured it."""
     link = peer_link(cluster)
-    for system in curves().values():
+    for system in systems().values():
         same_peer = system.peer is None or system.peer == cluster.server.pcie_peer
         if system.kind == str(link.kind) and same_peer and cluster.device.id in system.devices:
             return system
