@@ -15,7 +15,6 @@ from pathlib import Path
 from statistics import mean
 
 from benchmarks.network_accuracy.predict import predict
-from benchmarks.network_accuracy.rows import all_rows
 from benchmarks.network_accuracy.score import (
     Scored,
     Verdict,
@@ -27,6 +26,7 @@ from benchmarks.network_accuracy.score import (
     verdict,
     winners,
 )  # fmt: skip
+from benchmarks.network_accuracy.tables import all_rows
 from graphcost.report.tables import table_text
 
 POSITIVE = ("pollux_traces_t4", "sia_traces_rtx_quadro: RTX 2080 Ti", "gavel", "hkbu AllReduce")

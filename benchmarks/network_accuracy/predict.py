@@ -34,7 +34,20 @@ MILLION_PARAMETERS = {
 """Networks outside the zoo, from their public code's defaults (recalled); DeepSpeech2, U-Nets least sure."""
 
 EVEN_LAYERS = 50
-"""Networks outside the zoo are taken as so many equal layers (assumed)."""
+"""Networks outside the zoo are taken as so many equal layers (assumed), but for those of ``LAYOUTS``."""
+
+LAYOUTS: dict[str, tuple[tuple[float, float], ...]] = {
+    "neumf": ((1.0, 1.0),),  # embedding tables but for a percent
+    "lstm_lm_wikitext2": ((0.477, 0.25), (0.046, 0.75), (0.477, 1.0)),  # decoder, cells, encoder
+    # heads, the stages of 1024 and 512 channels, the rest; time by FLOPs, which stages share evenly
+    "yolov3": (
+        *((0.34 / 5, 0.06 * i) for i in range(1, 6)),
+        *((0.42 / 6, 0.30 + 0.025 * i) for i in range(1, 7)),
+        *((0.19 / 4, 0.45 + 0.04 * i) for i in range(1, 5)),
+        (0.05, 1.0),
+    ),
+}
+"""(share of the bytes, share of the backward pass after which they are ready), from public code (recalled)."""
 
 OTHER_BUCKETINGS = {"unfused": Bucketing("unfused", 0.0, 0.0)}
 
@@ -70,9 +83,11 @@ def gradients_of(model: str) -> Gradients | None:
     if model not in MILLION_PARAMETERS:
         return None
     plan = plan_step(build_graph(load_model("zoo:mlp", LoadOptions(batch=32))))
-    size = round(4e6 * MILLION_PARAMETERS[model] / EVEN_LAYERS)
-    even = tuple(Gradient(f"layer {i}", size, i) for i in range(EVEN_LAYERS))
-    return Gradients(replace(plan, gradients=even), tuple((i + 1) / EVEN_LAYERS for i in range(EVEN_LAYERS)))
+    even = tuple((1 / EVEN_LAYERS, (i + 1) / EVEN_LAYERS) for i in range(EVEN_LAYERS))
+    layout = LAYOUTS.get(model, even)
+    total_bytes = 4e6 * MILLION_PARAMETERS[model]
+    sent = tuple(Gradient(f"layer {i}", round(share * total_bytes), i) for i, (share, _) in enumerate(layout))
+    return Gradients(replace(plan, gradients=sent), tuple(done for _, done in layout))
 
 
 @cache

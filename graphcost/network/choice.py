@@ -118,9 +118,10 @@ def _hops(cluster: Cluster, algorithm: str, protocol: str) -> tuple[float, float
     return inner, outer
 
 
-def _protocol_rate(link: EffectiveLink, protocol: str) -> float:
+def _protocol_rate(cluster: Cluster, link: EffectiveLink, protocol: str) -> float:
     rate = link.bytes_per_s * float(constants()["protocol_share"][protocol])
-    return min(rate, float(constants()["algorithm"]["ll_limit_bytes_per_s"])) if protocol == "ll" else rate
+    limits = constants()["ll_limit_bytes_per_s"]
+    return min(rate, float(limits.get(cluster.device.arch, limits["Volta"]))) if protocol == "ll" else rate
 
 
 def _source(link: EffectiveLink) -> str:
@@ -136,7 +137,7 @@ def _rings(cluster: Cluster, link: EffectiveLink, gpus: int, servers: int, colle
         inner_s, outer_s = _hops(cluster, "ring", protocol)
         hops = passes * (gpus - 1)
         fixed_s = base_us * 1e-6 + max(0, hops - across_hops) * inner_s + min(hops, across_hops) * outer_s
-        per_byte = moved_share(str(collective), gpus) / _protocol_rate(link, protocol)
+        per_byte = moved_share(str(collective), gpus) / _protocol_rate(cluster, link, protocol)
         made.append(Candidate(f"ring, {protocol}", _source(link), Line(fixed_s, per_byte)))
     return made
 
@@ -151,7 +152,7 @@ def _trees(cluster: Cluster, link: EffectiveLink, gpus: int, servers: int) -> li
         inner_s, outer_s = _hops(cluster, "tree", protocol)
         chain = ceil(gpus / servers) - 1
         fixed_s = base_us * 1e-6 + 2 * chain * inner_s + 2 * ceil(log2(servers)) * outer_s
-        per_byte = 2 / (share * _protocol_rate(link, protocol))
+        per_byte = 2 / (share * _protocol_rate(cluster, link, protocol))
         made.append(Candidate(f"tree, {protocol}", _source(link), Line(fixed_s, per_byte)))
     return made
 

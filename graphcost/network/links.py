@@ -37,14 +37,15 @@ def _entry(kind: str) -> Mapping[str, Any]:
 
 
 def effective(link: Link, name: str, *, ranks: int | None = None, kind: str | None = None) -> EffectiveLink:
-    """``link`` at the share of its nominal rate that its kind reaches; meshes depend on ``ranks``.
+    """``link`` at the share of its nominal rate that its kind reaches; some depend on ``ranks``, as meshes do.
 
     ``kind``: an entry of ``links.toml`` other than the link's own kind.
     """
     entry = _entry(kind or str(link.kind))
     share = entry["share"]
-    if ranks is not None and link.pair_bytes_per_s is not None:
-        share = entry.get("share_by_ranks", {}).get(str(ranks), share)
+    if ranks is not None:
+        groups = entry.get("share_by_ranks" if link.pair_bytes_per_s is None else "mesh_share_by_ranks", {})
+        share = next((groups[size] for size in sorted(groups, key=int, reverse=True) if int(size) <= ranks), share)
     rate = min(link.bytes_per_s * share, entry.get("cap_bytes_per_s", float("inf")))
     return EffectiveLink(name, link.kind, rate, link.latency_s, entry["interference"], entry["source"])
 
@@ -58,7 +59,7 @@ def inside(cluster: Cluster, ranks: int) -> EffectiveLink:
     if server.scale_up is not None:
         found = effective(server.scale_up, str(server.scale_up.kind), ranks=ranks)
     else:
-        found = effective(server.pcie, "pcie", kind="pcie-host" if server.pcie_peer == "host" else None)
+        found = effective(server.pcie, "pcie", ranks=ranks, kind="pcie-host" if server.pcie_peer == "host" else None)
         own = _own_rate(cluster, server.pcie, "pcie", ranks, found)
         if own is not None:
             return own

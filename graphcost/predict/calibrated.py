@@ -147,8 +147,10 @@ def _beyond_the_wire(
     if placement.gpus == 1 or not sent:
         return ()
     overhead_s = multi_gpu_overhead_s(single_gpu_s, placement.gpus_per_server, placement.servers)
-    formula = "T1 (0.02 log2 GPUs of a server + 0.01 log2 servers)"
-    made = [_loss("multi-GPU overhead", overhead_s, formula, overhead_constants()["source"])]
+    table = overhead_constants()
+    inside, across = table["per_doubling_in_server"], table["per_doubling_of_servers"]
+    formula = f"T1 ({inside:g} log2 GPUs of a server + {across:g} log2 servers)"
+    made = [_loss("multi-GPU overhead", overhead_s, formula, table["source"])]
     if straggler_spread:
         late_s = straggler_s(single_gpu_s, placement.gpus, straggler_spread)
         made.append(_loss("slowest GPU", late_s, "s T1 sqrt(2 ln n)", "expected maximum; the spread s as given"))
