@@ -28,6 +28,8 @@ OPERATIONS = {
     "allreduce": "all-reduce", "allgather": "all-gather", "reducescatter": "reduce-scatter", "alltoall": "all-to-all",
 }  # fmt: skip
 Array = NDArray[np.float64]
+Pieces = tuple[tuple[float, float, float], ...]
+"""Until which size, seconds, seconds per byte."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +46,16 @@ class Wanted:
     library: str = ""
     peer: str = ""
     ranks: tuple[int, ...] = ()  # none: all
-    collectives: tuple[str, ...] = ()
+    wire_bytes_per_s: float = 0.0  # of a mesh
 
 
 _AIC = "ai-dynamo/aiconfigurator@095f58a51c systems/data (Apache-2.0), nccl-tests"
 _VTRAIN = "VIA-Research/vTrain@f8dda8473a trace (MIT style), nccl-tests"
 SYSTEMS = (
-    Wanted("v100-cube-mesh", "VIA", ("V100-SXM2",), "nvlink", 150e9, ("v100-sxm2-16", "v100-sxm2-32"), _VTRAIN),
+    Wanted(
+        "v100-cube-mesh", "VIA", ("V100-SXM2",), "nvlink", 150e9, ("v100-sxm2-16", "v100-sxm2-32"), _VTRAIN,
+        wire_bytes_per_s=25e9,
+    ),
     Wanted("a100-nvswitch", "ai-", ("A100-SXM4",), "nvswitch", 300e9, ("a100-sxm-40", "a100-sxm-80"), _AIC),
     # Group sizes that the newer library was not measured with.
     Wanted("a100-nvswitch-odd", "VIA", ("A100-SXM4",), "nvswitch", 300e9, (), _VTRAIN, ranks=(3, 5, 6, 7)),
@@ -96,10 +101,10 @@ def line(sizes: Array, times: Array) -> tuple[float, float]:
     return float(solved[0]), float(max(solved[1], 1e-15))
 
 
-def fit_pieces(sizes: Array, times: Array) -> tuple[tuple[float, float, float], ...]:
+def fit_pieces(sizes: Array, times: Array) -> Pieces:
     """Two pieces with the least mean relative error that never fall at the break; one for few sizes."""
-    whole = ((float("inf"), *line(sizes, times)),)
-    best = whole, float(np.abs(at(whole, sizes) / times - 1).mean())
+    whole: Pieces = ((float("inf"), *line(sizes, times)),)
+    best: tuple[Pieces, float] = whole, float(np.abs(at(whole, sizes) / times - 1).mean())
     # A piece needs three sizes to say anything about its two numbers.
     for cut in range(3, len(sizes) - 2) if len(sizes) >= 8 else ():
         low, high = line(sizes[:cut], times[:cut]), line(sizes[cut:], times[cut:])
@@ -108,7 +113,7 @@ def fit_pieces(sizes: Array, times: Array) -> tuple[tuple[float, float, float], 
         bound = crossing if before <= crossing <= after else (before * after) ** 0.5
         if high[0] + high[1] * bound < (low[0] + low[1] * bound) * (1 - 1e-9) and bound != crossing:
             continue
-        pieces = ((bound, *low), (float("inf"), *high))
+        pieces: Pieces = ((bound, *low), (float("inf"), *high))
         error = float(np.abs(at(pieces, sizes) / times - 1).mean())
         if error < best[1]:
             best = pieces, error
@@ -160,6 +165,7 @@ def text_of(wanted: Wanted, fits: Sequence[Fit]) -> str:
         f'kind = "{wanted.kind}"',
         *([f'peer = "{wanted.peer}"'] if wanted.peer else []),
         f"nominal_bytes_per_s = {wanted.nominal_bytes_per_s:.4g}",
+        *([f"wire_bytes_per_s = {wanted.wire_bytes_per_s:.4g}"] if wanted.wire_bytes_per_s else []),
         f"devices = [{', '.join(chr(34) + device + chr(34) for device in wanted.devices)}]",
         f"fit_error = {mean(fits, 'fit_error'):.4f}",
         f"held_out_error = {mean(fits, 'held_out_error'):.4f}",

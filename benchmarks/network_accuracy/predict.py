@@ -11,10 +11,11 @@ from graphcost.arch import ARCHITECTURES, Placement, PsStyle
 from graphcost.device_db import load_cluster, load_device
 from graphcost.engine.roofline import op_time
 from graphcost.engine.timeline import BUCKETINGS, Bucket, Bucketing, Overlap, buckets, exposure
+from graphcost.frontends.options import LoadOptions
 from graphcost.graph import build_graph
 from graphcost.hardware import Cluster
 from graphcost.network.overhead import multi_gpu_overhead_s
-from graphcost.sources import LoadOptions, load_model
+from graphcost.sources import load_model
 from graphcost.training import Gradient, StepPlan, plan_step
 
 BACKWARD_SHARE = 2 / 3

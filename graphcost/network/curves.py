@@ -67,11 +67,18 @@ class System:
     name: str
     kind: str
     bytes_per_s: float
+    wire_bytes_per_s: float | None
     devices: tuple[str, ...]
     peer: str | None
     curves: tuple[Curve, ...]
     fit_error: float
     held_out_error: float
+
+    def speed(self, link: Link) -> float:
+        """Rate of ``link`` over that of the measured one; by the wire in a mesh, since a quad has fewer of them."""
+        if self.wire_bytes_per_s is not None and link.pair_bytes_per_s is not None:
+            return link.pair_bytes_per_s / self.wire_bytes_per_s
+        return link.bytes_per_s / self.bytes_per_s
 
     def find(self, collective: str, ranks: int) -> Curve | None:
         """The curve of exactly this group."""
@@ -108,7 +115,7 @@ def curve_for(cluster: Cluster, collective: str, ranks: int) -> tuple[Curve, flo
     curve = None if system is None else system.find(collective, ranks)
     if system is None or curve is None:
         return None
-    return curve, peer_link(cluster).bytes_per_s / system.bytes_per_s
+    return curve, system.speed(peer_link(cluster))
 
 
 def _read(name: str, text: str) -> System:
@@ -134,8 +141,8 @@ def _system(data: Mapping[str, Any]) -> System:
         _check(curve)
         made.append(curve)
     return System(
-        data["system"], data["kind"], data["nominal_bytes_per_s"], tuple(data["devices"]), data.get("peer"),
-        tuple(made), data["fit_error"], data["held_out_error"],
+        data["system"], data["kind"], data["nominal_bytes_per_s"], data.get("wire_bytes_per_s"),
+        tuple(data["devices"]), data.get("peer"), tuple(made), data["fit_error"], data["held_out_error"],
     )  # fmt: skip
 
 

@@ -78,8 +78,8 @@ def _curve_rate(cluster: Cluster, ranks: int) -> tuple[float, str] | None:
         return None
     curve = system.find("all-reduce", max((n for n in groups if n <= ranks), default=groups[0]))
     assert curve is not None
-    nominal = peer_link(cluster).bytes_per_s
-    return min(nominal, curve.bytes_per_s * nominal / system.bytes_per_s), curve.source
+    link = peer_link(cluster)
+    return min(link.bytes_per_s, curve.bytes_per_s * system.speed(link)), curve.source
 
 
 def _own_rate(cluster: Cluster, link: Link, which: str, group: int, by_kind: EffectiveLink) -> EffectiveLink | None:

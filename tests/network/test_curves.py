@@ -84,6 +84,13 @@ def test_a_curve_moves_with_the_rate_of_its_link_only() -> None:
     assert "measured" not in way(other, 8).best(1e6).formula  # V100 behind a switch: nobody's curve
 
 
+def test_a_quad_of_a_cube_mesh_is_the_group_of_four() -> None:
+    """p3.8xlarge is half of a DGX-1: four wires a GPU instead of six, but the same ring of four."""
+    quad, whole = way(load_cluster("aws-p3.8xlarge"), 4), way(load_cluster("aws-p3.16xlarge"), 4)
+    assert quad.seconds(1e8) == whole.seconds(1e8)
+    assert quad.link.bytes_per_s == pytest.approx(86e9, rel=0.05)
+
+
 def test_a_curve_that_cannot_be_is_refused() -> None:
     curve = systems()["v100-cube-mesh"].curves[0]
     falling = (Piece(1e6, 1e-3, 1e9), Piece(float("inf"), 0.0, 1e12))

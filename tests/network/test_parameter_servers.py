@@ -123,3 +123,21 @@ def test_gathered_rows_grow_with_the_group_and_those_of_a_parameter_server_do_no
 def test_options_that_do_not_fit_are_named(options: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError if "goes" in message else Exception, match=message):
         resolve(AnalysisOptions(**options))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("gpus", [12, 24, 48])
+def test_rows_of_a_large_table_go_to_parameter_servers(gpus: int) -> None:
+    """Parallax's charts (LM1B, 6 GPUs a server, 100 Gb/s InfiniBand): PS wins, more with more GPUs.
+
+    22 MB of rows a GPU is assumed (the charts give no batch); the winner does not depend on it.
+    """
+    servers, rows = gpus // 4, ((22e6, 0),)
+    cluster = load_cluster("hkbu-2080ti-ib").with_overrides(pcie_bytes_per_s=12e9)
+    served = sum(
+        part.seconds(part.size_bytes)
+        for part in ps_exchanges(rows, Placement(gpus, servers, servers, cluster, PsStyle.TF_LOCAL))
+    )
+    last = len(plan().backward) - 1
+    sparse = replace(plan(), gradients=(Gradient("table", 1_600_000_000, last, rows_bytes=22_000_000, sparse=True),))
+    (gathered,) = ARCHITECTURES["allreduce"].exchanges(sparse, Placement(gpus, servers, 0, cluster, gather_rows=True))
+    assert served < gathered.seconds(22e6)
