@@ -9,7 +9,7 @@ from graphcost.engine.input import InputPipeline, exposed_input_s, input_stages
 from graphcost.engine.roofline import Bound, efficiencies, host_time, op_time
 from graphcost.engine.timeline import BUCKETINGS, Bucket, Bucketing, Overlap, buckets, exposure
 from graphcost.ir import Phase
-from graphcost.network.overhead import multi_gpu_overhead_s, overhead_constants, straggler_s
+from graphcost.predict.losses import beyond_the_wire
 from graphcost.predict.step_time import Message, PhaseTime, StepTime, TimedOp
 from graphcost.recipe import Execution
 from graphcost.training import PlannedOp, StepPlan
@@ -47,7 +47,7 @@ def predict_calibrated(
     messages = _exchange(
         plan, arch, placement, timed[Phase.BACKWARD], backward.wall_s / accumulate, overlap, bucketing
     )
-    messages += _beyond_the_wire(messages, compute_s + memory_s + host_s, placement, straggler_spread)
+    messages += beyond_the_wire(messages, compute_s + memory_s + host_s, placement, straggler_spread)
     exposed_comm_s = sum(message.exposed_s for message in messages)
     samples = None if plan.batch is None else accumulate * plan.batch
     copy_rate = placement.cluster.server.pcie.bytes_per_s * max(1, _uplinks(placement)) / placement.gpus_per_server
@@ -138,27 +138,6 @@ def _exchange(
             )
         )  # fmt: skip
     return tuple(messages)
-
-
-def _beyond_the_wire(
-    sent: tuple[Message, ...], single_gpu_s: float, placement: Placement, straggler_spread: float
-) -> tuple[Message, ...]:
-    """Losses of a step on several GPUs that no link explains, as messages without bytes; never hidden."""
-    if placement.gpus == 1 or not sent:
-        return ()
-    overhead_s = multi_gpu_overhead_s(single_gpu_s, placement.gpus_per_server, placement.servers)
-    table = overhead_constants()
-    inside, across = table["per_doubling_in_server"], table["per_doubling_of_servers"]
-    formula = f"T1 ({inside:g} log2 GPUs of a server + {across:g} log2 servers)"
-    made = [_loss("multi-GPU overhead", overhead_s, formula, table["source"])]
-    if straggler_spread:
-        late_s = straggler_s(single_gpu_s, placement.gpus, straggler_spread)
-        made.append(_loss("slowest GPU", late_s, "s T1 sqrt(2 ln n)", "expected maximum; the spread s as given"))
-    return tuple(made)
-
-
-def _loss(what: str, seconds: float, formula: str, source: str) -> Message:
-    return Message(what, "none", "overhead", 0.0, seconds, seconds, formula=formula, source=source)
 
 
 def _elapsed(backward: Sequence[TimedOp], wall_s: float) -> list[float]:
