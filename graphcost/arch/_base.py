@@ -74,6 +74,7 @@ class Exchange:
     ``wire_bytes``: bytes that a GPU sends for all of it, one direction. ``formula`` and
     ``source``: how ``seconds`` counts, and where its constants are from. ``bucketing``:
     how the sender groups gradients, where that is not the training framework's choice.
+    ``spread``: exposed time lies between 1/(1 + s) and (1 + s) of the prediction.
     """
 
     what: str
@@ -87,6 +88,7 @@ class Exchange:
     formula: str = ""
     source: str = ""
     bucketing: Bucketing | None = None
+    spread: float = 0.0
 
     @property
     def size_bytes(self) -> float:

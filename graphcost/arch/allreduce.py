@@ -64,7 +64,7 @@ def all_reduce(gradients: Iterable[Gradient], placement: Placement) -> tuple[Exc
     return (
         Exchange(
             "gradients", found.link.name, "all-reduce", payload, all_reduce_sent_bytes(total, placement.gpus),
-            found.seconds, True, found.link.interference, *named(found, total),
+            found.seconds, True, found.link.interference, *named(found, total), spread=found.link.spread,
         ),
     )  # fmt: skip
 
@@ -84,7 +84,7 @@ def gather_rows(gradients: Iterable[Gradient], placement: Placement) -> tuple[Ex
     return (
         Exchange(
             "embedding rows", found.link.name, "all-gather", payload, sent, seconds, True,
-            found.link.interference, *named(found, placement.gpus * total),
+            found.link.interference, *named(found, placement.gpus * total), spread=found.link.spread,
         ),
     )  # fmt: skip
 

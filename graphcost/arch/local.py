@@ -50,8 +50,12 @@ class Local:
 
         rest = (link.interference, f"{sharing} S / B of PCIe", link.source)
         return (
-            Exchange("pull weights", "pcie", "copy from host", payload, size, seconds, False, *rest),
-            Exchange("push gradients", "pcie", "copy to host", payload, size, seconds, True, *rest),
+            Exchange(
+                "pull weights", "pcie", "copy from host", payload, size, seconds, False, *rest, spread=link.spread
+            ),
+            Exchange(
+                "push gradients", "pcie", "copy to host", payload, size, seconds, True, *rest, spread=link.spread
+            ),
         )
 
     def buffer_bytes(self, plan: StepPlan, placement: Placement) -> int:

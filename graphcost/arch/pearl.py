@@ -56,6 +56,7 @@ class Pearl:
                 Exchange(
                     what, found.link.name, "all-to-all", rows, wire, found.seconds, False,
                     found.link.interference, *named(found, plan.rows_bytes),
+                    spread=found.link.spread,
                 )
                 for what in ("embedding rows out", "row gradients back")
             )  # fmt: skip

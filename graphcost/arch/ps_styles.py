@@ -56,7 +56,7 @@ def _byteps(payload: Payload, placement: Placement) -> tuple[Exchange, ...]:
     return (
         Exchange(
             "push and pull", link.name, _kind(placement), payload, 2 * size, seconds, True, table["interference"],
-            "max(2 S/B, 2 m S/(P B), 2 (g-1)/g S/B inside)", _source(table, link), how,
+            "max(2 S/B, 2 m S/(P B), 2 (g-1)/g S/B inside)", _source(table, link), how, link.spread,
         ),
     )  # fmt: skip
 
@@ -118,7 +118,7 @@ def _mxnet(payload: Payload, placement: Placement) -> tuple[Exchange, ...]:
     return (
         Exchange(
             "push and pull", link.name, "kvstore", payload, 2 * size, seconds, True, table["interference"],
-            "2 (g-1) S/B of PCIe + 2 (m-1)/m S/B", _source(table, link),
+            "2 (g-1) S/B of PCIe + 2 (m-1)/m S/B", _source(table, link), spread=link.spread,
         ),
     )  # fmt: skip
 
@@ -131,8 +131,8 @@ def _pull_and_push(
     rest = (table["interference"], formula, _source(table, link))
     kind, size = _kind(placement), _size(payload)
     return (
-        Exchange("pull weights", link.name, kind, payload, size, seconds, False, *rest),
-        Exchange("push gradients", link.name, kind, payload, size, seconds, True, *rest),
+        Exchange("pull weights", link.name, kind, payload, size, seconds, False, *rest, spread=link.spread),
+        Exchange("push gradients", link.name, kind, payload, size, seconds, True, *rest, spread=link.spread),
     )
 
 

@@ -15,7 +15,11 @@ from graphcost.network.curves import peer_link, system_for
 
 @dataclass(frozen=True, slots=True)
 class EffectiveLink:
-    """A link as a step sees it: rate after protocol losses, one direction, and where that figure is from."""
+    """A link as a step sees it: rate after protocol losses, one direction, and where that figure is from.
+
+    ``interference``: share of hidden time that still costs; ``spread``: exposed time lies
+    between 1/(1 + s) and (1 + s) of the prediction.
+    """
 
     name: str
     kind: LinkKind
@@ -23,6 +27,7 @@ class EffectiveLink:
     latency_s: float
     interference: float
     source: str = ""
+    spread: float = 0.0
 
 
 @cache
@@ -47,7 +52,9 @@ def effective(link: Link, name: str, *, ranks: int | None = None, kind: str | No
         groups = entry.get("share_by_ranks" if link.pair_bytes_per_s is None else "mesh_share_by_ranks", {})
         share = next((groups[size] for size in sorted(groups, key=int, reverse=True) if int(size) <= ranks), share)
     rate = min(link.bytes_per_s * share, entry.get("cap_bytes_per_s", float("inf")))
-    return EffectiveLink(name, link.kind, rate, link.latency_s, entry["interference"], entry["source"])
+    return EffectiveLink(
+        name, link.kind, rate, link.latency_s, entry["interference"], entry["source"], entry["spread"]
+    )
 
 
 def inside(cluster: Cluster, ranks: int) -> EffectiveLink:

@@ -9,7 +9,7 @@ from graphcost.engine.input import InputPipeline, exposed_input_s, input_stages
 from graphcost.engine.roofline import Bound, efficiencies, host_time, op_time
 from graphcost.engine.timeline import BUCKETINGS, Bucket, Bucketing, Overlap, buckets, exposure
 from graphcost.ir import Phase
-from graphcost.predict.losses import beyond_the_wire
+from graphcost.predict.losses import beyond_the_wire, spread_of
 from graphcost.predict.step_time import Message, PhaseTime, StepTime, TimedOp
 from graphcost.recipe import Execution
 from graphcost.training import PlannedOp, StepPlan
@@ -68,7 +68,7 @@ def predict_calibrated(
         stages=stages,
         accumulate=accumulate,
         gpu_spread=interval["gpu"],
-        comm_spread=interval["communication"],
+        comm_spread=spread_of(messages),
     )
 
 
@@ -135,6 +135,7 @@ def _exchange(
             Message(
                 part.what, part.link, part.kind, part.wire_bytes, found.total_s, found.exposed_s,
                 sends=found.sends, before=not part.hides, formula=part.formula, source=part.source,
+                spread=part.spread,
             )
         )  # fmt: skip
     return tuple(messages)

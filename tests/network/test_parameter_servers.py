@@ -17,6 +17,7 @@ from graphcost.graph import build_graph
 from graphcost.network.overhead import multi_gpu_overhead_s, straggler_s
 from graphcost.placing import AnalysisOptions, resolve
 from graphcost.predict import StepTime, predict_calibrated
+from graphcost.predict.losses import spread_of
 from graphcost.sources import LoadOptions, load_model
 from graphcost.training import Gradient, StepPlan, plan_step
 
@@ -141,3 +142,13 @@ def test_rows_of_a_large_table_go_to_parameter_servers(gpus: int) -> None:
     sparse = replace(plan(), gradients=(Gradient("table", 1_600_000_000, last, rows_bytes=22_000_000, sparse=True),))
     (gathered,) = ARCHITECTURES["allreduce"].exchanges(sparse, Placement(gpus, servers, 0, cluster, gather_rows=True))
     assert served < gathered.seconds(22e6)
+
+
+def test_the_interval_of_communication_is_that_of_what_is_exposed() -> None:
+    """NVLink alone is surer than the losses that nothing explains; a cloud's network is in between."""
+    local = step(Placement(8, 1, 0, load_cluster("dgx-a100")))
+    cloud = step(Placement(8, 2, 0, load_cluster("aws-g4dn.12xlarge")))
+    by_name = {message.what: message.spread for message in local.messages}
+    assert by_name["gradients"] < cloud.comm_spread < by_name["multi-GPU overhead"]
+    assert by_name["gradients"] < local.comm_spread < by_name["multi-GPU overhead"]
+    assert spread_of(()) == 0
