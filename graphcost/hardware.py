@@ -166,7 +166,9 @@ class Server:
     towards the host, usable rate; ``pcie_gpus_sharing`` GPUs hang on each (None: not
     known, taken as one). ``pcie_peer``: how GPUs reach each other over it, one of
     :data:`PCIE_PEERS` (None: not known). ``nic``: one of ``nics``. ``gpu_links``: (GPU, GPU, wires)
-    of a mesh that is not uniform.
+    of a mesh that is not uniform. ``curves``: measured on the machine itself, collective
+    and group (``all-reduce.4``) -> seconds over bytes; ``interference``: the share of
+    hidden communication that its steps still paid.
     """
 
     id: str
@@ -179,6 +181,8 @@ class Server:
     sources: FrozenMap[str] = field(repr=False)
     pcie_gpus_sharing: int | None = None
     pcie_peer: str | None = None
+    interference: float | None = None
+    curves: FrozenMap[RateCurve] = field(default_factory=FrozenMap, repr=False)
     gpu_links: tuple[tuple[int, int, int], ...] = ()
     notes: str = ""
 

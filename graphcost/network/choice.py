@@ -87,6 +87,11 @@ def way(
     """
     link = ring(cluster, gpus, servers)
     if servers == 1:
+        own = cluster.server.curves.get(f"{collective}.{gpus}")
+        if own is not None:
+            formula = f"measured {collective} curve of {gpus} GPUs on {cluster.server.id}"
+            only = Candidate(formula, cluster.server.sources.get("source", "measured"), own.at)
+            return Way(collective, gpus, link, (only,))
         measured = curve_for(cluster, str(collective), gpus)
         if measured is not None:
             curve, speed = measured

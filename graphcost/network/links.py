@@ -9,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from graphcost.collectives import moved_share
 from graphcost.hardware import Cluster, Link, LinkKind
 from graphcost.network.curves import peer_link, system_for
 
@@ -60,8 +61,17 @@ def effective(link: Link, name: str, *, ranks: int | None = None, kind: str | No
 def inside(cluster: Cluster, ranks: int) -> EffectiveLink:
     """What a ring over ``ranks`` GPUs of one server has: NVLink or its like, else PCIe.
 
-    The order of evidence: the fabric's measured all-reduce curve, the server's own figures, the kind of link.
+    The order of evidence: the machine's own curve, the fabric's, the server's figures, the kind of link.
     """
+    found = _inside(cluster, ranks)
+    own, server = cluster.server.curves.get(f"all-reduce.{ranks}"), cluster.server
+    if own is not None:
+        rate = moved_share("all-reduce", ranks) * own.work[-1] / own.seconds[-1]
+        found = replace(found, bytes_per_s=rate, source=server.sources.get("source", "measured"))
+    return found if server.interference is None else replace(found, interference=server.interference)
+
+
+def _inside(cluster: Cluster, ranks: int) -> EffectiveLink:
     server = cluster.server
     if server.scale_up is not None:
         found = effective(server.scale_up, str(server.scale_up.kind), ranks=ranks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from helpers import shared_folder
@@ -131,3 +132,32 @@ def test_fitting_finds_the_pieces_that_made_the_times() -> None:
     assert len(fit.pieces) == 2
     assert fit.pieces[-1][2] == pytest.approx(1.5 / 200e9, rel=0.02)
     assert fit.held_out_error < 0.05
+
+
+MEASURED = """
+device = "rtx3090"
+source = "this machine"
+[server]
+source = "measured here"
+gpus = 4
+nics = 1
+confidence = "measured"
+interference = 0.4
+pcie = { kind = "pcie", bytes_per_s = 5e9, latency_s = 1e-5 }
+nic = { kind = "tcp", bytes_per_s = 5e9, latency_s = 1e-5 }
+[server.curves."all-reduce.4"]
+work = [1e6, 1e8]
+seconds = [1e-3, 3e-2]
+"""
+
+
+def test_a_machines_own_curve_goes_before_everything(tmp_path: Path) -> None:
+    (tmp_path / "here.toml").write_text(MEASURED)
+    cluster = load_cluster(str(tmp_path / "here.toml"))
+    own, other = way(cluster, 4), way(cluster, 2)
+    assert own.seconds(1e8) == pytest.approx(3e-2)
+    assert own.seconds(1e9) == pytest.approx(3e-1)
+    assert own.best(1e6).source == "measured here" and "measured" in own.best(1e6).formula
+    assert own.link.bytes_per_s == pytest.approx(1.5 * 1e8 / 3e-2)
+    assert own.link.interference == 0.4 == other.link.interference
+    assert other.best(1e6).formula.startswith("ring")
