@@ -18,15 +18,22 @@ def beyond_the_wire(
     """
     if placement.gpus == 1 or not sent:
         return ()
-    overhead_s = multi_gpu_overhead_s(single_gpu_s, placement.gpus_per_server, placement.servers)
-    table = overhead_constants()
-    inside, across = table["per_doubling_in_server"], table["per_doubling_of_servers"]
-    formula = f"T1 ({inside:g} log2 GPUs of a server + {across:g} log2 servers)"
-    made = [_loss("multi-GPU overhead", overhead_s, formula, table["source"], table["spread"])]
+    made = []
+    # A server calibrated while all of its workers were busy has these losses in its curves.
+    if not placement.cluster.server.curves or placement.servers > 1:
+        made.append(_overhead(single_gpu_s, placement))
     if straggler_spread:
         late_s = straggler_s(single_gpu_s, placement.gpus, straggler_spread)
         made.append(_loss("slowest GPU", late_s, "s T1 sqrt(2 ln n)", "expected maximum; the spread s as given", 0.0))
     return tuple(made)
+
+
+def _overhead(single_gpu_s: float, placement: Placement) -> Message:
+    table = overhead_constants()
+    inside, across = table["per_doubling_in_server"], table["per_doubling_of_servers"]
+    formula = f"T1 ({inside:g} log2 GPUs of a server + {across:g} log2 servers)"
+    overhead_s = multi_gpu_overhead_s(single_gpu_s, placement.gpus_per_server, placement.servers)
+    return _loss("multi-GPU overhead", overhead_s, formula, table["source"], table["spread"])
 
 
 def _loss(what: str, seconds: float, formula: str, source: str, spread: float) -> Message:

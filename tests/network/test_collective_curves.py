@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 from helpers import shared_folder
 
+from graphcost.arch import Placement
 from graphcost.device_db import device_names, load_cluster, load_device
 from graphcost.errors import DataFileError
 from graphcost.network import Collective, Piece, systems, way
 from graphcost.network.curves import _check, _read
+from graphcost.predict import Message
+from graphcost.predict.losses import beyond_the_wire
 
 SYSTEMS = sorted(systems())
 NVLINK_TARGET, OTHER_TARGET = 0.12, 0.20
@@ -161,3 +164,6 @@ def test_a_machines_own_curve_goes_before_everything(tmp_path: Path) -> None:
     assert own.link.bytes_per_s == pytest.approx(1.5 * 1e8 / 3e-2)
     assert own.link.interference == 0.4 == other.link.interference
     assert other.best(1e6).formula.startswith("ring")
+    # Measured while every worker was busy, so that no further loss is assumed.
+    sent = (Message("gradients", "pcie", "all-reduce", 1.0, 1.0, 1.0),)
+    assert beyond_the_wire(sent, 1.0, Placement(4, 1, 0, cluster), 0.0) == ()
