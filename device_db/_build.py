@@ -8,7 +8,7 @@ from typing import Any
 from graphcost.device_db._checks import check_device, check_server
 from graphcost.device_db._curves import read_curves
 from graphcost.device_db._reader import SOURCE_KEYS, Table, is_number, read_sources
-from graphcost.hardware import DTYPES, Confidence, Device, FrozenMap, Link, LinkKind, Server
+from graphcost.hardware import DTYPES, PCIE_PEERS, Confidence, Device, FrozenMap, Link, LinkKind, Server
 from graphcost.registry import did_you_mean
 
 _DEVICE_KEYS = (
@@ -18,8 +18,8 @@ _DEVICE_KEYS = (
     "exceptions", "curves", *SOURCE_KEYS,
 )  # fmt: skip
 _SERVER_KEYS = (
-    "id", "gpus", "nics", "pcie_gpus_sharing", "gpu_links", "confidence", "notes", "scale_up", "pcie", "nic",
-    *SOURCE_KEYS,
+    "id", "gpus", "nics", "pcie_gpus_sharing", "pcie_peer", "interference", "curves", "gpu_links", "confidence",
+    "notes", "scale_up", "pcie", "nic", *SOURCE_KEYS,
 )  # fmt: skip
 _LINK_KEYS = ("kind", "bytes_per_s", "latency_s", "in_network_reduce", "pair_bytes_per_s")
 
@@ -72,6 +72,9 @@ def build_server(data: Mapping[str, Any], file: str, default_id: str, where: str
         confidence=_confidence(table),
         sources=read_sources(data, file, where),
         pcie_gpus_sharing=table.optional_integer("pcie_gpus_sharing"),
+        pcie_peer=_pcie_peer(table),
+        interference=table.optional_number("interference", zero=True),
+        curves=read_curves(table, "curves"),
         gpu_links=_gpu_links(table),
         notes=table.text("notes", ""),
     )
@@ -110,6 +113,13 @@ def _dtypes(table: Table, key: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(dtype in DTYPES for dtype in value):
         table.fail(key, f"is {value!r}, but it must be a list of dtypes ({', '.join(DTYPES)})")
     return tuple(value)
+
+
+def _pcie_peer(table: Table) -> str | None:
+    value = table.text("pcie_peer", "") or None
+    if value is not None and value not in PCIE_PEERS:
+        table.fail("pcie_peer", f"is {value!r}; it must be one of {', '.join(PCIE_PEERS)}")
+    return value
 
 
 def _gpu_links(table: Table) -> tuple[tuple[int, int, int], ...]:

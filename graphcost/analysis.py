@@ -54,6 +54,7 @@ def predict(plan: StepPlan, choice: Choice, options: AnalysisOptions) -> StepTim
         overlap=choice.overlap,
         bucketing=choice.bucketing,
         pipeline=options.pipeline,
+        straggler_spread=options.straggler_spread,
     )
 
 
@@ -211,7 +212,10 @@ def _training_info(plan: StepPlan, memory: MemoryInfo) -> TrainingInfo:
 
 
 def _message_info(message: Message) -> MessageInfo:
-    return MessageInfo(message.what, message.link, message.kind, message.bytes, message.time_s, message.exposed_s)
+    return MessageInfo(
+        message.what, message.link, message.kind, message.bytes, message.time_s, message.exposed_s,
+        message.formula, message.source,
+    )  # fmt: skip
 
 
 def _placement_info(choice: Choice, plan: StepPlan, options: AnalysisOptions) -> PlacementInfo:

@@ -154,14 +154,21 @@ class Device:
         return self.peak_flops_per_s[dtype] if dtype in self.vector_dtypes else None
 
 
+PCIE_PEERS = ("p2p", "host")
+"""Peer to peer over PCIe, or staged through host memory (GeForce cards, roots that do not forward)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Server:
     """A scale-up domain: what stands between the GPUs before the network does.
 
     ``scale_up``: a GPU's links to the others (None: only PCIe). ``pcie``: one uplink
     towards the host, usable rate; ``pcie_gpus_sharing`` GPUs hang on each (None: not
-    known, taken as one). ``nic``: one of ``nics``. ``gpu_links``: (GPU, GPU, wires)
-    of a mesh that is not uniform.
+    known, taken as one). ``pcie_peer``: how GPUs reach each other over it, one of
+    :data:`PCIE_PEERS` (None: not known). ``nic``: one of ``nics``. ``gpu_links``: (GPU, GPU, wires)
+    of a mesh that is not uniform. ``curves``: measured on the machine itself, collective
+    and group (``all-reduce.4``) -> seconds over bytes; ``interference``: the share of
+    hidden communication that its steps still paid.
     """
 
     id: str
@@ -173,6 +180,9 @@ class Server:
     confidence: Confidence
     sources: FrozenMap[str] = field(repr=False)
     pcie_gpus_sharing: int | None = None
+    pcie_peer: str | None = None
+    interference: float | None = None
+    curves: FrozenMap[RateCurve] = field(default_factory=FrozenMap, repr=False)
     gpu_links: tuple[tuple[int, int, int], ...] = ()
     notes: str = ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphcost.arch import ARCHITECTURES, Architecture, Placement
+from graphcost.arch import ARCHITECTURES, Architecture, Placement, PsStyle
 from graphcost.device_db import load_cluster, load_device
 from graphcost.engine.input import InputPipeline
 from graphcost.engine.timeline import BUCKETINGS, Bucketing, Overlap
@@ -30,6 +30,9 @@ class AnalysisOptions:
     gpus: int = 1
     servers: int | None = None
     ps: int | None = None
+    ps_style: str = PsStyle.BYTEPS.value
+    gather_rows: bool = False
+    straggler_spread: float = 0.0
     cluster: str | None = None
     device: str | None = None
     network_bytes_per_s: float | None = None
@@ -220,4 +223,9 @@ def _placement(options: AnalysisOptions, arch: Architecture, cluster: Cluster, p
     if options.ps is not None and options.ps < 1:
         raise UsageError(f"--ps {options.ps}: at least one parameter server")
     ps = (options.ps if options.ps is not None else servers) if arch.name == "ps" else 0
-    return Placement(gpus, servers, ps, cluster)
+    style = named(PsStyle, options.ps_style, "style of parameter servers")
+    if style is not PsStyle.BYTEPS and arch.name != "ps":
+        raise UsageError(f"--ps-style goes with --arch ps, not {arch.name}")
+    if options.gather_rows and arch.name != "allreduce":
+        raise UsageError(f"--gather-rows goes with --arch allreduce, not {arch.name}")
+    return Placement(gpus, servers, ps, cluster, style, options.gather_rows)

@@ -182,7 +182,10 @@ class StepInfo:
 
 @dataclass(frozen=True, slots=True)
 class MessageInfo:
-    """Communication of one kind over one link."""
+    """Communication of one kind over one link.
+
+    ``formula``: how ``time_s`` was counted; ``source``: where its constants are from.
+    """
 
     what: str
     link: str
@@ -190,6 +193,8 @@ class MessageInfo:
     bytes: float
     time_s: float
     exposed_s: float
+    formula: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ def reason_of(step: StepTime, plan: StepPlan) -> str:
     if not waiting:
         return f"no exposed communication; the step is bound by {step.bound}"
     worst = max(waiting, key=lambda message: message.exposed_s)
+    if not worst.bytes:
+        return f"{worst.what}: {format_seconds(worst.exposed_s)} that no link explains; every exchange is shorter"
     rate = worst.bytes / worst.time_s if worst.time_s else 0.0
     text = (
         f"{worst.what}: {format_bytes(worst.bytes)} over {worst.link} at {format_bandwidth(rate)}, "

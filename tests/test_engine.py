@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from graphcost.collectives import all_reduce_s, all_reduce_sent_bytes, all_to_all_s, push_or_pull_s
 from graphcost.device_db import cluster_names, load_cluster
-from graphcost.engine.links import across, effective, inside, ring
 from graphcost.engine.timeline import Bucket, Overlap, buckets, exposure
+from graphcost.network.links import across, effective, inside, ring
 
 sizes = st.floats(min_value=1, max_value=1e12)
 ranks = st.integers(2, 1024)

@@ -107,7 +107,8 @@ def test_contract_keys() -> None:
     memory = "weights_bytes gradients_bytes optimizer_bytes activations_bytes buffers_bytes peak_bytes fits"
     assert set(data["training"]["memory"]) >= set(memory.split())
     assert set(data["graph"]["coverage"]) >= {"counted", "free", "unknown"}
-    assert set(data["communication"][0]) == {"what", "link", "kind", "bytes", "time_s", "exposed_s"}
+    message = {"what", "link", "kind", "bytes", "time_s", "exposed_s", "formula", "source"}
+    assert set(data["communication"][0]) == message
     assert {"id", "name", "op_type", "module", "origin", "time_s", "bound", "efficiency", "efficiency_source"} <= set(
         data["ops"][0]
     )

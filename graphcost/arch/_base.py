@@ -9,23 +9,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from graphcost.engine.paper import Medium
+from graphcost.engine.timeline import Bucketing
 from graphcost.errors import PlacementError
 from graphcost.hardware import Cluster
 from graphcost.registry import Registry
 from graphcost.training import Gradient, StepPlan
 
 
+class PsStyle(StrEnum):
+    """Implementations of parameter servers, which differ more than the networks they run on."""
+
+    BYTEPS = "byteps"  # summed inside each server, 4 MB partitions over as many CPU servers
+    GRPC = "grpc"  # TensorFlow's parameter_server: every GPU by itself, variables whole on one server
+    TF_LOCAL = "tf-local"  # TensorFlow with local sums, variables spread over the workers
+    MXNET = "mxnet"  # kvstore device: summed on one GPU of each server
+
+
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """GPUs of a job on servers of a cluster. ``ps`` parameter servers, 0 where there are none."""
+    """GPUs of a job on servers of a cluster. ``ps`` parameter servers, 0 where there are none.
+
+    ``ps_style``: whose parameter servers. ``gather_rows``: AllReduce sends tables marked
+    sparse as rows that every GPU gathers, as Horovod does with IndexedSlices.
+    """
 
     gpus: int
     servers: int
     ps: int
     cluster: Cluster
+    ps_style: PsStyle = PsStyle.BYTEPS
+    gather_rows: bool = False
 
     @property
     def gpus_per_server(self) -> int:
@@ -54,7 +71,10 @@ class Exchange:
     ``seconds``: time of sending so many bytes of it. ``hides``: whether it can run beside
     the backward pass, gradient by gradient. ``interference``: share of hidden time that
     still costs (SMs, PCIe, late starts).
-    ``wire_bytes``: bytes that a GPU sends for all of it, one direction.
+    ``wire_bytes``: bytes that a GPU sends for all of it, one direction. ``formula`` and
+    ``source``: how ``seconds`` counts, and where its constants are from. ``bucketing``:
+    how the sender groups gradients, where that is not the training framework's choice.
+    ``spread``: exposed time lies between 1/(1 + s) and (1 + s) of the prediction.
     """
 
     what: str
@@ -65,6 +85,10 @@ class Exchange:
     seconds: Callable[[float], float]
     hides: bool
     interference: float
+    formula: str = ""
+    source: str = ""
+    bucketing: Bucketing | None = None
+    spread: float = 0.0
 
     @property
     def size_bytes(self) -> float:

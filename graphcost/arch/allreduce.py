@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from graphcost.arch._base import ARCHITECTURES, Exchange, PaperTraffic, Placement, dense_payload
-from graphcost.collectives import all_reduce_s, all_reduce_sent_bytes
-from graphcost.engine.links import ring
+from graphcost.collectives import all_gather_rows_bytes, all_reduce_sent_bytes
 from graphcost.engine.paper import Medium
+from graphcost.engine.timeline import BUCKETINGS
+from graphcost.network import Collective, Way, way
 from graphcost.training import Gradient, StepPlan
 
 
@@ -41,8 +42,12 @@ class AllReduce:
         return placement.gpus_per_server
 
     def exchanges(self, plan: StepPlan, placement: Placement) -> tuple[Exchange, ...]:
-        """One all-reduce over all gradients, bucket by bucket."""
-        return all_reduce(plan.gradients, placement)
+        """One all-reduce over all gradients, bucket by bucket; gathered rows of sparse tables apart."""
+        if not placement.gather_rows:
+            return all_reduce(plan.gradients, placement)
+        rows = [gradient for gradient in plan.gradients if gradient.sparse and gradient.rows_bytes is not None]
+        dense = [gradient for gradient in plan.gradients if gradient not in rows]
+        return (*gather_rows(rows, placement), *all_reduce(dense, placement))
 
     def buffer_bytes(self, plan: StepPlan, placement: Placement) -> int:
         """Buckets are copies of all gradients (torch DDP without ``gradient_as_bucket_view``)."""
@@ -54,13 +59,40 @@ def all_reduce(gradients: Iterable[Gradient], placement: Placement) -> tuple[Exc
     payload = dense_payload(gradients)
     if placement.gpus == 1 or not payload:
         return ()
-    link = ring(placement.cluster, placement.gpus, placement.servers)
+    found = way(placement.cluster, placement.gpus, placement.servers)
+    total = sum(part_bytes for part_bytes, _ in payload)
+    return (
+        Exchange(
+            "gradients", found.link.name, "all-reduce", payload, all_reduce_sent_bytes(total, placement.gpus),
+            found.seconds, True, found.link.interference, *named(found, total), spread=found.link.spread,
+        ),
+    )  # fmt: skip
 
-    def seconds(part_bytes: float) -> float:
-        return all_reduce_s(part_bytes, placement.gpus, link.bytes_per_s, link.latency_s)
 
-    sent = all_reduce_sent_bytes(sum(part_bytes for part_bytes, _ in payload), placement.gpus)
-    return (Exchange("gradients", link.name, "all-reduce", payload, sent, seconds, True, link.interference),)
+def gather_rows(gradients: Iterable[Gradient], placement: Placement) -> tuple[Exchange, ...]:
+    """Touched rows of every GPU to every other: grows with the group, where a parameter server's rows do not."""
+    payload = tuple((float(g.sent_bytes), g.ready_index) for g in gradients)
+    if placement.gpus == 1 or not payload:
+        return ()
+    found = way(placement.cluster, placement.gpus, placement.servers, Collective.ALL_GATHER)
+    total = sum(part_bytes for part_bytes, _ in payload)
+
+    def seconds(size_bytes: float) -> float:
+        return found.seconds(placement.gpus * size_bytes)  # the gathered result holds the rows of all
+
+    sent = all_gather_rows_bytes(total, placement.gpus)
+    return (
+        Exchange(
+            "embedding rows", found.link.name, "all-gather", payload, sent, seconds, True,
+            found.link.interference, *named(found, placement.gpus * total), spread=found.link.spread,
+        ),
+    )  # fmt: skip
+
+
+def named(found: Way, size_bytes: float) -> tuple[str, str]:
+    """Formula and source for a bucket of a usual size, or all there is if that is less."""
+    best = found.best(min(size_bytes, BUCKETINGS["ddp"].cap_bytes))
+    return best.formula, best.source
 
 
 ARCHITECTURES.add(AllReduce.name, AllReduce())

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphcost.arch._base import ARCHITECTURES, Exchange, PaperTraffic, Placement, dense_payload, require_one_server
-from graphcost.engine.links import effective
 from graphcost.engine.paper import Medium
+from graphcost.network.links import effective
 from graphcost.training import StepPlan
 
 
@@ -48,9 +48,14 @@ class Local:
         def seconds(size_bytes: float) -> float:
             return sharing * size_bytes / link.bytes_per_s + link.latency_s
 
+        rest = (link.interference, f"{sharing} S / B of PCIe", link.source)
         return (
-            Exchange("pull weights", "pcie", "copy from host", payload, size, seconds, False, link.interference),
-            Exchange("push gradients", "pcie", "copy to host", payload, size, seconds, True, link.interference),
+            Exchange(
+                "pull weights", "pcie", "copy from host", payload, size, seconds, False, *rest, spread=link.spread
+            ),
+            Exchange(
+                "push gradients", "pcie", "copy to host", payload, size, seconds, True, *rest, spread=link.spread
+            ),
         )
 
     def buffer_bytes(self, plan: StepPlan, placement: Placement) -> int:

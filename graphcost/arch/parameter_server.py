@@ -6,8 +6,7 @@ Source: PAI study, Table II (Ethernet and PCIe, one after the other); Li et al.,
 from __future__ import annotations
 
 from graphcost.arch._base import ARCHITECTURES, Exchange, PaperTraffic, Placement
-from graphcost.collectives import push_or_pull_s
-from graphcost.engine.links import across, effective
+from graphcost.arch.ps_styles import ps_exchanges
 from graphcost.engine.paper import Medium
 from graphcost.training import StepPlan
 
@@ -34,35 +33,8 @@ class ParameterServer:
         return 1
 
     def exchanges(self, plan: StepPlan, placement: Placement) -> tuple[Exchange, ...]:
-        """Pull (exposed: the forward pass waits for it) and push (hides in the backward pass).
-
-        Over the network the slower of a worker's node and the fullest server counts; the
-        copy between host and GPU follows it.
-        """
-        size = float(sent_bytes(plan))
-        if size == 0:
-            return ()
-        cluster = placement.cluster
-        network = across(cluster)
-        host = effective(cluster.server.pcie, "pcie")
-        sharing = min(placement.gpus_per_server, cluster.server.pcie_gpus_sharing or 1)
-        payload = tuple((float(g.sent_bytes), g.ready_index) for g in plan.gradients)
-        largest = max(part_bytes for part_bytes, _ in payload)
-        # A variable is not split over servers, so the largest decides the fullest server.
-        imbalance = max(1.0, placement.ps * largest / size)
-
-        def seconds(size_bytes: float) -> float:
-            over_network = push_or_pull_s(
-                size_bytes, placement.gpus_per_server, placement.gpus, placement.ps, imbalance,
-                network.bytes_per_s, network.bytes_per_s, network.latency_s,
-            )  # fmt: skip
-            return over_network + sharing * size_bytes / host.bytes_per_s
-
-        kind = f"{placement.ps} parameter server{'s' if placement.ps > 1 else ''}"
-        return (
-            Exchange("pull weights", "network", kind, payload, size, seconds, False, network.interference),
-            Exchange("push gradients", "network", kind, payload, size, seconds, True, network.interference),
-        )
+        """Push and pull as the placement's implementation does it; lookup tables by their touched rows."""
+        return ps_exchanges(tuple((float(g.sent_bytes), g.ready_index) for g in plan.gradients), placement)
 
     def buffer_bytes(self, plan: StepPlan, placement: Placement) -> int:
         """Gradients go to the host as they are."""

@@ -8,10 +8,10 @@ their gradients back to the GPU that owns them. Source: PAI study, section on PE
 from __future__ import annotations
 
 from graphcost.arch._base import ARCHITECTURES, Exchange, PaperTraffic, Placement, require_one_server
-from graphcost.arch.allreduce import all_reduce
-from graphcost.collectives import all_reduce_sent_bytes, all_to_all_s
-from graphcost.engine.links import inside
+from graphcost.arch.allreduce import all_reduce, named
+from graphcost.collectives import all_reduce_sent_bytes
 from graphcost.engine.paper import Medium
+from graphcost.network import Collective, way
 from graphcost.training import StepPlan
 
 
@@ -47,19 +47,19 @@ class Pearl:
         """Rows out before the forward pass and back after it (both exposed), dense gradients hidden."""
         if placement.gpus == 1:
             return ()
-        link = inside(placement.cluster, placement.gpus)
-
-        def seconds(size_bytes: float) -> float:
-            return all_to_all_s(size_bytes, placement.gpus, link.bytes_per_s, link.latency_s)
-
+        found = way(placement.cluster, placement.gpus, 1, Collective.ALL_TO_ALL)
         rows = tuple((float(g.rows_bytes), g.ready_index) for g in plan.gradients if g.rows_bytes is not None)
         parts: tuple[Exchange, ...] = ()
         if rows:
             wire = plan.rows_bytes * (placement.gpus - 1) / placement.gpus
             parts = tuple(
-                Exchange(what, link.name, "all-to-all", rows, wire, seconds, False, link.interference)
+                Exchange(
+                    what, found.link.name, "all-to-all", rows, wire, found.seconds, False,
+                    found.link.interference, *named(found, plan.rows_bytes),
+                    spread=found.link.spread,
+                )
                 for what in ("embedding rows out", "row gradients back")
-            )
+            )  # fmt: skip
         return (*parts, *all_reduce(plan.dense_gradients, placement))
 
     def buffer_bytes(self, plan: StepPlan, placement: Placement) -> int:

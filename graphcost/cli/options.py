@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from graphcost.arch import ARCHITECTURES
+from graphcost.arch import ARCHITECTURES, PsStyle
 from graphcost.engine.input import InputPipeline
 from graphcost.engine.timeline import BUCKETINGS, Overlap
 from graphcost.errors import UsageError
@@ -129,6 +129,24 @@ input_options = _stack(
 placement_options = _stack(
     click.option("--servers", type=int, help="Spread the GPUs over this many servers."),
     click.option("--ps", type=int, help="Parameter servers (default: as many as worker servers)."),
+    click.option(
+        "--ps-style",
+        default="byteps",
+        show_default=True,
+        metavar="|".join(PsStyle),
+        help="Whose parameter servers (calibrated profile).",
+    ),
+    click.option(
+        "--gather-rows", is_flag=True, help="AllReduce: tables marked sparse travel as rows gathered by every GPU."
+    ),
+    click.option(
+        "--straggler",
+        "straggler_spread",
+        type=parse_share,
+        metavar="SHARE",
+        default="0%",
+        help="Spread of the step time over GPUs, where it is known; the slowest is waited for.",
+    ),
 )
 
 verdict_options = _stack(

@@ -9,6 +9,7 @@ from graphcost.engine.input import InputPipeline, exposed_input_s, input_stages
 from graphcost.engine.roofline import Bound, efficiencies, host_time, op_time
 from graphcost.engine.timeline import BUCKETINGS, Bucket, Bucketing, Overlap, buckets, exposure
 from graphcost.ir import Phase
+from graphcost.predict.losses import beyond_the_wire, spread_of
 from graphcost.predict.step_time import Message, PhaseTime, StepTime, TimedOp
 from graphcost.recipe import Execution
 from graphcost.training import PlannedOp, StepPlan
@@ -22,11 +23,13 @@ def predict_calibrated(
     overlap: Overlap = Overlap.BUCKETED,
     bucketing: Bucketing = BUCKETINGS["ddp"],
     pipeline: InputPipeline | None = None,
+    straggler_spread: float = 0.0,
 ) -> StepTime:
     """Time of one step of all its micro-batches; each part is over the whole step.
 
     The host runs ahead over many steps, so a step takes the longer of GPU, waiting for
     communication included, and host. The optimizer begins when every bucket has arrived, as in DDP.
+    ``straggler_spread``: standard deviation of the step over GPUs as a share, where it is known.
     """
     pipeline = pipeline or InputPipeline()
     device, accumulate = placement.cluster.device, plan.recipe.accumulate
@@ -43,12 +46,14 @@ def predict_calibrated(
     busy = {phase: trips[phase] * sum(one.time.time_s for one in ops) for phase, ops in timed.items()}
     host = {phase: trips[phase] * seconds for phase, seconds in _host(plan, apart=not device.curves).items()}
 
+    busy_s, host_s = sum(busy.values()), sum(host.values())
+
     def sent(wait_s: float) -> tuple[Message, ...]:
         """What is sent where the GPU waits ``wait_s`` for launches, in the backward pass by its share of them."""
         wall_s = busy[Phase.BACKWARD] + _spread(wait_s, host)[Phase.BACKWARD]
-        return _exchange(plan, arch, placement, timed[Phase.BACKWARD], wall_s / accumulate, overlap, bucketing)
+        found = _exchange(plan, arch, placement, timed[Phase.BACKWARD], wall_s / accumulate, overlap, bucketing)
+        return found + beyond_the_wire(found, max(busy_s, host_s), placement, straggler_spread)
 
-    busy_s, host_s = sum(busy.values()), sum(host.values())
     messages = sent(0.0)
     whole_s = max(busy_s + _exposed_s(messages), host_s)
     if (spare_s := whole_s - busy_s - _exposed_s(messages)) > 0:  # waiting for launches hides communication too
@@ -76,7 +81,7 @@ def predict_calibrated(
         stages=stages,
         accumulate=accumulate,
         gpu_spread=interval["gpu"],
-        comm_spread=interval["communication"],
+        comm_spread=spread_of(messages),
     )
 
 
@@ -130,13 +135,14 @@ def _exchange(
         sent: tuple[Bucket, ...] = (Bucket(part.size_bytes, backward_s),)
         if part.hides:
             ready = ((part_bytes, elapsed[ready_index]) for part_bytes, ready_index in part.payload)
-            sent = buckets(ready, bucketing)
+            sent = buckets(ready, part.bucketing or bucketing)
         mode = overlap if part.hides else Overlap.NONE
         found = exposure(sent, part.seconds, backward_s, mode, part.interference)
         messages.append(
             Message(
                 part.what, part.link, part.kind, part.wire_bytes, found.total_s, found.exposed_s,
-                sends=found.sends, before=not part.hides,
+                sends=found.sends, before=not part.hides, formula=part.formula, source=part.source,
+                spread=part.spread,
             )
         )  # fmt: skip
     return tuple(messages)

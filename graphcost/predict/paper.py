@@ -71,6 +71,8 @@ def _paper_messages(plan: StepPlan, arch: Architecture, placement: Placement, ex
                     part.weight_bytes,
                     seconds,
                     seconds * exposed,
+                    formula="S_w / (utilisation B)",
+                    source="PAI study, Table II and its flat utilisation",
                 )
             )
     return tuple(messages)

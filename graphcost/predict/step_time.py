@@ -16,6 +16,8 @@ class Message:
 
     ``sends``: every bucket, in seconds from the beginning of the last backward pass, or
     from the step's beginning where ``before`` says that the forward pass waits for it.
+    ``formula`` and ``source``: how ``time_s`` was counted, and where its constants are from.
+    ``spread``: ``exposed_s`` lies between 1/(1 + s) and (1 + s) of what is said.
     """
 
     what: str
@@ -26,6 +28,9 @@ class Message:
     exposed_s: float
     sends: tuple[Send, ...] = ()
     before: bool = False
+    formula: str = ""
+    source: str = ""
+    spread: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,8 @@ def _table(results: Sequence[Analysis], width: int) -> str:
 
 
 def _full(r: Analysis, width: int, top: int, per_op: bool, by: str | None) -> str:
-    parts = [_head(r), _verdict(r, width), _step(r, width), _memory(r, width), _graph(r, width)]
+    parts = [_head(r), _verdict(r, width), _step(r, width), _messages(r, width)]
+    parts += [_memory(r, width), _graph(r, width)]
     if by is not None:
         parts.append(_grouped(r.ops, by, width, top))
     else:
@@ -134,6 +135,15 @@ def _step(r: Analysis, width: int) -> str:
 def _phases(r: Analysis) -> str:
     phases = ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in phases_of(r))
     return f"  of which {phases}\n" if phases else ""
+
+
+def _messages(r: Analysis, width: int) -> str:
+    """What is sent and how it was counted; the sources are in the JSON."""
+    rows = [
+        [f"  {one.what}", format_seconds(one.time_s), f"{format_seconds(one.exposed_s)} exposed", one.formula]
+        for one in r.communication
+    ]
+    return table_text(["", "", "", ""], rows, right=(1, 2), width=width, header=False) if rows else ""
 
 
 def _memory(r: Analysis, width: int) -> str:

@@ -14,6 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from graphcost.arch import PsStyle
 from graphcost.device_db import load_cluster, load_device
 from graphcost.hardware import Cluster
 from graphcost.links import LinkKind
@@ -38,6 +39,13 @@ class Job:
     buckets: str
     accumulate: int
     layout: str
+    ps_style: str = PsStyle.BYTEPS.value
+
+    @property
+    def ps(self) -> int:
+        """Parameter servers: as many as worker servers; one server of BytePS sums by itself."""
+        alone = self.servers == 1 and self.ps_style == PsStyle.BYTEPS
+        return self.servers if self.arch == "ps" and not alone else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +99,7 @@ def job_of(row: MeasuredRow) -> Job | Skipped:
         buckets=arch.get("buckets", "ddp"),
         accumulate=row.accumulate,
         layout=row.layout,
+        ps_style=arch.get("ps_style", PsStyle.BYTEPS.value),
     )
 
 
@@ -136,7 +145,7 @@ def _dims(row: MeasuredRow, model: Mapping[str, Any]) -> dict[str, int]:
 
 def _cluster(row: MeasuredRow) -> Cluster:
     """The machine by table and links; the network's rate and kind where the row states them."""
-    texts = {"table": row.table, "intra": row.intra_link, "gpu": row.gpu, "inter": row.inter_link}
+    texts = {"table": row.table, "intra": row.intra_link, "gpu": row.gpu, "inter": row.inter_link, "arch": row.arch}
     entry = next(
         entry
         for entry in _names()["machine"]

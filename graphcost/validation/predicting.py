@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from graphcost.analysis import predict
-from graphcost.arch import ARCHITECTURES, Placement
+from graphcost.arch import ARCHITECTURES, Placement, PsStyle
 from graphcost.engine.timeline import Overlap
 from graphcost.errors import GraphcostError
 from graphcost.frontends.options import LoadOptions
@@ -74,7 +74,7 @@ class Predictor:
 
     def _step(self, job: Job, plan: StepPlan) -> StepTime:
         arch = ARCHITECTURES.find(job.arch)
-        placement = Placement(job.gpus, job.servers, job.servers if job.arch == "ps" else 0, job.cluster)
+        placement = Placement(job.gpus, job.servers, job.ps, job.cluster, PsStyle(job.ps_style))
         arch.check(placement)
         default = Overlap.NONE if self._profile is Profile.PAPER else Overlap.BUCKETED
         choice = Choice(

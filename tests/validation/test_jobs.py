@@ -47,7 +47,7 @@ def test_a_plain_row(row: MeasuredRow) -> None:
         ("V100-SXM3-32GB (DGX-2H)", "v100-sxm2-32"),
         ("H100 80GB PCIe Gen5", "h100-pcie"),
         ("H100 80GB SXM5", "h100-sxm"),
-        ("P100 (Pascal; \"Pascal GPUs\" in source)", "p100-sxm2-16"),
+        ("P100 (Pascal; \"Pascal GPUs\" in source)", "p100-pcie-16"),
         ("V100-PCIe-32GB", "v100-pcie-32"),
     ],
 )  # fmt: skip

@@ -1,0 +1,1 @@
+"""How well communication is predicted where the single-GPU step is known: see ``__main__``."""

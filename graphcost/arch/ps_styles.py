@@ -1,0 +1,158 @@
+"""Parameter servers as implementations build them: what a step sends, one function a style.
+
+``S`` all gradients, ``m`` worker servers of ``g`` GPUs, ``P`` parameter servers.
+Constants and where they are from: ``graphcost/network/parameter_servers.toml``.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from graphcost.arch._base import Exchange, Payload, Placement, PsStyle
+from graphcost.collectives import push_or_pull_s
+from graphcost.engine.timeline import Bucketing
+from graphcost.network.links import EffectiveLink, effective, inside, many_streams
+
+
+@cache
+def _constants() -> Mapping[str, Mapping[str, Any]]:
+    return tomllib.loads(files("graphcost.network").joinpath("parameter_servers.toml").read_text("utf-8"))
+
+
+def ps_exchanges(payload: Payload, placement: Placement) -> tuple[Exchange, ...]:
+    """What workers exchange with parameter servers for ``payload`` in the placement's style."""
+    if not payload or sum(part_bytes for part_bytes, _ in payload) == 0:
+        return ()
+    return _STYLES[placement.ps_style](payload, placement)
+
+
+def _byteps(payload: Payload, placement: Placement) -> tuple[Exchange, ...]:
+    """Summed inside the server, then ``2 max(S/B, m S/(P B))`` over the network, piece by piece in both directions.
+
+    Parts are equal, so no server is fuller; a part is pulled as soon as it is summed, so
+    all of it can hide. The ring inside runs beside it and counts where it is the slower.
+    Without parameter servers (``ps`` 0) one server sums by itself.
+    """
+    table, size = _constants()["byteps"], _size(payload)
+    network = many_streams(placement.cluster, placement.servers)
+    local = inside(placement.cluster, placement.gpus_per_server)
+    per_server, servers, ps = placement.gpus_per_server, placement.servers, placement.ps
+
+    def seconds(size_bytes: float) -> float:
+        within = 2 * (per_server - 1) / per_server * size_bytes / local.bytes_per_s
+        if not ps:
+            return within
+        return max(within, 2 * push_or_pull_s(
+            size_bytes, 1, servers, ps, 1.0, network.bytes_per_s, network.bytes_per_s, network.latency_s
+        ))  # fmt: skip
+
+    how = Bucketing("byteps", table["partition_bytes"], table["partition_bytes"])
+    link = network if ps else local
+    return (
+        Exchange(
+            "push and pull", link.name, _kind(placement), payload, 2 * size, seconds, True, table["interference"],
+            "max(2 S/B, 2 m S/(P B), 2 (g-1)/g S/B inside)", _source(table, link), how, link.spread,
+        ),
+    )  # fmt: skip
+
+
+def _grpc(payload: Payload, placement: Placement) -> tuple[Exchange, ...]:
+    """Every GPU pulls (exposed) and pushes (hides) by itself, through one process a server.
+
+    A variable is not split, so the largest decides how full the fullest server is:
+    ``max(g S/B, k n S/(P B))``, ``k = P largest/S``, and the copy between host and GPU.
+    """
+    table, size = _constants()["grpc"], _size(payload)
+    found = many_streams(placement.cluster, placement.servers)
+    network = replace(found, bytes_per_s=min(found.bytes_per_s, table["process_bytes_per_s"]))
+    host = effective(placement.cluster.server.pcie, "pcie")
+    sharing = min(placement.gpus_per_server, placement.cluster.server.pcie_gpus_sharing or 1)
+    ps = max(1, placement.ps)
+    imbalance = max(1.0, ps * max(part_bytes for part_bytes, _ in payload) / size)
+
+    def seconds(size_bytes: float) -> float:
+        over_network = push_or_pull_s(
+            size_bytes, placement.gpus_per_server, placement.gpus, ps, imbalance,
+            network.bytes_per_s, network.bytes_per_s, network.latency_s,
+        )  # fmt: skip
+        return over_network + sharing * size_bytes / host.bytes_per_s
+
+    formula = f"max(g S/B, k n S/(P B)) with k = {imbalance:.2g}, and a copy over PCIe"
+    return _pull_and_push(payload, placement, network, seconds, formula, table)
+
+
+def _tf_local(payload: Payload, placement: Placement) -> tuple[Exchange, ...]:
+    """Summed in the server, variables on the workers: a host copy and ``(m-1)/m S/B``; the pull is exposed."""
+    table = _constants()["tf-local"]
+    network = many_streams(placement.cluster, placement.servers)
+    server = placement.cluster.server
+    uplinks = -(-server.gpus // (server.pcie_gpus_sharing or 1))
+    copies = max(1.0, placement.gpus_per_server / uplinks)
+    away = (placement.servers - 1) / placement.servers
+    host_bytes_per_s: float = min(table["host_bytes_per_s"], server.pcie.bytes_per_s)
+
+    def seconds(size_bytes: float) -> float:
+        return copies * size_bytes / host_bytes_per_s + away * size_bytes / network.bytes_per_s
+
+    link = network if placement.servers > 1 else effective(server.pcie, "pcie")
+    return _pull_and_push(payload, placement, link, seconds, "g/uplinks S/B of PCIe + (m-1)/m S/B", table)
+
+
+def _mxnet(payload: Payload, placement: Placement) -> tuple[Exchange, ...]:
+    """Summed on one GPU of each server, ``(g-1) S/B`` into it and out of it, then ``2 (m-1)/m S/B`` across."""
+    table, size = _constants()["mxnet"], _size(payload)
+    network = many_streams(placement.cluster, placement.servers)
+    server = placement.cluster.server
+    rate: float = min(table["device_bytes_per_s"], server.pcie.bytes_per_s)
+    others, away = placement.gpus_per_server - 1, (placement.servers - 1) / placement.servers
+
+    def seconds(size_bytes: float) -> float:
+        return 2 * others * size_bytes / rate + 2 * away * size_bytes / network.bytes_per_s
+
+    link = network if placement.servers > 1 else effective(server.pcie, "pcie")
+    return (
+        Exchange(
+            "push and pull", link.name, "kvstore", payload, 2 * size, seconds, True, table["interference"],
+            "2 (g-1) S/B of PCIe + 2 (m-1)/m S/B", _source(table, link), spread=link.spread,
+        ),
+    )  # fmt: skip
+
+
+def _pull_and_push(
+    payload: Payload, placement: Placement, link: EffectiveLink, seconds: Callable[[float], float], formula: str,
+    table: Mapping[str, Any],
+) -> tuple[Exchange, ...]:  # fmt: skip
+    """A pull that the forward pass waits for, and a push beside the backward pass."""
+    rest = (table["interference"], formula, _source(table, link))
+    kind, size = _kind(placement), _size(payload)
+    return (
+        Exchange("pull weights", link.name, kind, payload, size, seconds, False, *rest, spread=link.spread),
+        Exchange("push gradients", link.name, kind, payload, size, seconds, True, *rest, spread=link.spread),
+    )
+
+
+def _size(payload: Payload) -> float:
+    return sum(part_bytes for part_bytes, _ in payload)
+
+
+def _kind(placement: Placement) -> str:
+    if not placement.ps:
+        return "local sum"
+    return f"{placement.ps} parameter server{'s' if placement.ps > 1 else ''}"
+
+
+def _source(table: Mapping[str, Any], link: EffectiveLink) -> str:
+    return f"{table['source']}; {link.name}: {link.source}"
+
+
+_STYLES: Mapping[PsStyle, Callable[[Payload, Placement], tuple[Exchange, ...]]] = {
+    PsStyle.BYTEPS: _byteps,
+    PsStyle.GRPC: _grpc,
+    PsStyle.TF_LOCAL: _tf_local,
+    PsStyle.MXNET: _mxnet,
+}
