@@ -45,7 +45,6 @@ def predict_calibrated(
     trips = {Phase.FORWARD: accumulate, Phase.BACKWARD: accumulate, Phase.UPDATE: 1}
     busy = {phase: trips[phase] * sum(one.time.time_s for one in ops) for phase, ops in timed.items()}
     host = {phase: trips[phase] * seconds for phase, seconds in _host(plan, apart=not device.curves).items()}
-
     busy_s, host_s = sum(busy.values()), sum(host.values())
 
     def sent(wait_s: float) -> tuple[Message, ...]:
@@ -54,12 +53,12 @@ def predict_calibrated(
         found = _exchange(plan, arch, placement, timed[Phase.BACKWARD], wall_s / accumulate, overlap, bucketing)
         return found + beyond_the_wire(found, max(busy_s, host_s), placement, straggler_spread)
 
-    messages = sent(0.0)
-    whole_s = max(busy_s + _exposed_s(messages), host_s)
-    if (spare_s := whole_s - busy_s - _exposed_s(messages)) > 0:  # waiting for launches hides communication too
+    messages, wait_s = sent(0.0), 0.0
+    if (spare_s := host_s - busy_s - _exposed_s(messages)) > 0:  # waiting for launches hides communication too
         messages = min(messages, sent(spare_s), key=_exposed_s)
+        wait_s = host_s - busy_s - _exposed_s(messages)
     exposed_comm_s = _exposed_s(messages)
-    waits = _spread(max(0.0, whole_s - busy_s - exposed_comm_s), host)
+    waits = _spread(wait_s, host)
     forward, backward, update = (PhaseTime(busy[phase], waits[phase], host[phase]) for phase in Phase)
     waits_s = sum(waits.values())
     samples = None if plan.batch is None else accumulate * plan.batch

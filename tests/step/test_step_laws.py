@@ -151,8 +151,8 @@ def test_micro_batches_send_once(
 ) -> None:
     once = step(model, batch, {**training, "accumulate": 1}, **placement)
     several = step(model, batch, {**training, "accumulate": count}, **placement)
-    assert [message.bytes for message in several.messages] == [message.bytes for message in once.messages]
-    assert several.comm_s == pytest.approx(once.comm_s)
+    sent = [[(m.what, m.bytes, m.time_s) for m in one.messages if m.bytes] for one in (once, several)]
+    assert sent[0] == sent[1]  # what several GPUs lose beyond the wire grows with the work
     work = [(m.forward.busy_s, m.backward.busy_s) for m in (once, several) if m.forward and m.backward]
     assert work[1] == pytest.approx(tuple(count * seconds for seconds in work[0]))
     assert several.step_s <= count * once.step_s * (1 + 1e-9)
@@ -190,3 +190,11 @@ def test_a_step_takes_the_longer_of_gpu_and_host_and_waiting_for_launches_hides_
     slow = step("mlp", 1, {}, gpus=8, servers=8, cluster="dgx-h100", network_bytes_per_s=1e9, network_kind="tcp")
     assert slow.host_s == 0 and slow.step_s > 5.1e-3
     assert slow.alone_s == alone.step_s == pytest.approx(host_s)
+
+
+def test_a_step_that_the_gpu_bounds_never_waits_for_launches() -> None:
+    """Exactly 0, whatever rounding leaves of the sums."""
+    for model in MODELS:
+        for gpus in (1, 8, 16):
+            found = step(model, 64, {}, gpus=gpus, cluster="aws-p3.16xlarge", peak_flops_per_s=1e11)
+            assert found.host_s == 0, (model, gpus)
