@@ -10,14 +10,40 @@ from collections.abc import Mapping
 
 from graphcost.errors import UsageError
 from graphcost.ir import BatchSource, Model
-from graphcost.models_zoo import alexnet, mlp, mobilenet, resnet, transformer, vgg, vit
+from graphcost.models_zoo import (
+    alexnet,
+    densenet,
+    efficientnet,
+    inception,
+    mlp,
+    mobilenet,
+    resnet,
+    shufflenet,
+    squeezenet,
+    transformer,
+    vgg,
+    vit,
+)
 from graphcost.models_zoo._builder import Builder
-from graphcost.models_zoo._entry import ZOO, ZooEntry
+from graphcost.models_zoo._entry import DOMAINS, ZOO, ZooEntry
 from graphcost.registry import did_you_mean
 
-__all__ = ["ZOO", "ZooEntry", "build", "describe", "names"]
+__all__ = ["DOMAINS", "ZOO", "ZooEntry", "build", "describe", "names"]
 
-FAMILIES = (resnet, vgg, alexnet, mobilenet, vit, transformer, mlp)
+FAMILIES = (
+    alexnet,
+    densenet,
+    efficientnet,
+    inception,
+    mlp,
+    mobilenet,
+    resnet,
+    shufflenet,
+    squeezenet,
+    transformer,
+    vgg,
+    vit,
+)
 """The modules whose import fills :data:`ZOO`."""
 
 DEFAULT_BATCH = 32
@@ -40,7 +66,7 @@ def build(name: str, *, batch: int | None = None, dims: Mapping[str, int] | None
     Raises ``UnknownNameError`` for a name, ``UsageError`` for a size the model
     does not have, or cannot take.
     """
-    entry = ZOO.find(name)
+    entry = describe(name)
     given = dict(dims or {})
     if "batch" in given:
         batch = given.pop("batch")

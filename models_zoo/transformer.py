@@ -49,8 +49,7 @@ def bert(b: Builder, batch: int, dims: Mapping[str, int], *, layers: int, width:
             y = b.dropout(b.linear(y, width, name="output.dense"))
             x = b.layer_norm(b.pointwise("Add", y, x), "output.LayerNorm")
     with b.scope("pooler"):
-        first = b.op("Gather", [x, b.constant("first", ())], (batch, width), axis=1, values={1: (0,)})
-        return b.finish(x, b.pointwise("Tanh", b.gemm(first, width, name="dense")))
+        return b.finish(x, b.pointwise("Tanh", b.gemm(b.first_token(x), width, name="dense")))
 
 
 def gpt2(b: Builder, batch: int, dims: Mapping[str, int], *, layers: int, width: int, heads: int) -> Model:
@@ -105,6 +104,7 @@ for _name, _layers, _width, _heads, _params in (
             ),
             build=partial(bert, layers=_layers, width=_width, heads=_heads),
             dims={"seq": 128},
+            domain="language",
         ),
     )
 for _name, _layers, _width, _heads, _params in (
@@ -121,5 +121,6 @@ for _name, _layers, _width, _heads, _params in (
             published_source="parameters of transformers' GPT2LMHeadModel, head tied; MACs by the closed form",
             build=partial(gpt2, layers=_layers, width=_width, heads=_heads),
             dims={"seq": 1024},
+            domain="language",
         ),
     )

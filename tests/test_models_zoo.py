@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-
 import onnx
 import pytest
 from helpers import RESNET50, VGG19
@@ -12,7 +10,7 @@ from onnx import TensorProto, helper
 from graphcost.errors import UnknownNameError, UsageError
 from graphcost.graph import build_graph, totals
 from graphcost.ir import BatchSource, Model, Phase
-from graphcost.models_zoo import ZOO, build, describe, names
+from graphcost.models_zoo import DOMAINS, build, describe, names
 from graphcost.models_zoo._builder import Builder
 from graphcost.sources import LoadOptions, load_model
 from graphcost.training import plan_step
@@ -24,9 +22,10 @@ DTYPES = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64}
 def test_parameters_and_macs_are_the_published_ones(name: str) -> None:
     found = totals(build_graph(build(name, batch=1)))
     entry = describe(name)
-    assert (found.params, found.macs) == (entry.published_params, entry.published_macs)
+    assert 2 * abs(found.params - entry.published_params) <= entry.rounding - entry.rounding % 2
+    assert entry.published_macs in (None, found.macs)
     assert found.coverage.unknown == ()
-    assert entry.citation and entry.published_source
+    assert entry.citation and entry.published_source and entry.domain in DOMAINS
 
 
 def test_figures_known_from_elsewhere() -> None:
@@ -78,33 +77,38 @@ def test_a_tied_table_is_one_parameter_with_a_dense_gradient() -> None:
 
 
 def as_onnx(model: Model) -> onnx.ModelProto:
-    """The zoo's operators as an ONNX file, with shape inputs as initializers."""
-    nodes, initializers, known = [], {}, set(model.inputs)
+    """The zoo's operators as an ONNX file: parameters as inputs, constants as initializers."""
+    nodes, initializers, known, made = [], {}, dict(model.inputs), set()
     for node in model.nodes:
         names = list(node.input_names)
         for index, param in node.params:
             names[index] = param.name
-            dtype = DTYPES[param.spec.dtype]
-            initializers[param.name] = helper.make_tensor(
-                param.name, dtype, param.spec.shape, bytes(prod(param.spec.shape) * 4), raw=True
-            )
-        for name, spec in zip(names, node.inputs, strict=True):
-            if name in known or name in initializers or spec is None:
+            known[param.name] = param.spec
+        for index, (name, spec) in enumerate(zip(names, node.inputs, strict=True)):
+            if name in known or spec is None:
                 continue
-            values = node.values.get(list(names).index(name), [0] * spec.numel)
-            initializers[name] = helper.make_tensor(name, DTYPES[spec.dtype], spec.shape, values)
+            if index not in node.values:
+                known[name] = spec
+            elif name not in initializers:
+                initializers[name] = helper.make_tensor(name, DTYPES[spec.dtype], spec.shape, node.values[index])
         nodes.append(helper.make_node(node.op_type, names, node.output_names, name=node.name, **node.attrs))
-        known.update(node.output_names)
-    inputs = [helper.make_tensor_value_info(n, DTYPES[s.dtype], s.shape) for n, s in model.inputs.items()]
+        made.update(node.output_names)
+        known.update(dict(zip(node.output_names, node.outputs, strict=True)))
+    inputs = [helper.make_tensor_value_info(n, DTYPES[s.dtype], s.shape) for n, s in known.items() if n not in made]
     outputs = [helper.make_empty_tensor_value_info(name) for name in model.outputs]
     graph = helper.make_graph(nodes, model.name, inputs, outputs, list(initializers.values()))
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11)
 
 
-@pytest.mark.parametrize("name", [*(n for n in names() if "large" not in n and "medium" not in n and "vgg" not in n)])
+SMALL = {"seq": 8, "source": 8, "target": 8}
+"""Sizes of the tests that look at shapes alone."""
+
+
+@pytest.mark.parametrize("name", names())
 def test_every_shape_is_what_onnx_infers(name: str) -> None:
-    dims = {"seq": 8} if "seq" in ZOO[name].dims else {}
+    dims = {key: SMALL[key] for key in describe(name).dims if key in SMALL}
     model = build(name, batch=2, dims=dims)
+    assert len({node.output_names[0] for node in model.nodes}) == len(model.nodes)
     inferred = onnx.shape_inference.infer_shapes(as_onnx(model), check_type=True, strict_mode=True, data_prop=True)
     shapes = {
         info.name: tuple(dim.dim_value for dim in info.type.tensor_type.shape.dim)
