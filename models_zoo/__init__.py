@@ -12,17 +12,25 @@ from graphcost.errors import UsageError
 from graphcost.ir import BatchSource, Model
 from graphcost.models_zoo import (
     alexnet,
+    autoencoder,
+    deepspeech,
     densenet,
+    dlrm,
     efficientnet,
+    gnmt,
     inception,
+    lstm_lm,
     mlp,
     mobilenet,
+    neumf,
     resnet,
     shufflenet,
     squeezenet,
     transformer,
+    translation,
     vgg,
     vit,
+    wide_deep,
 )
 from graphcost.models_zoo._builder import Builder
 from graphcost.models_zoo._entry import DOMAINS, ZOO, ZooEntry
@@ -32,17 +40,25 @@ __all__ = ["DOMAINS", "ZOO", "ZooEntry", "build", "describe", "names"]
 
 FAMILIES = (
     alexnet,
+    autoencoder,
+    deepspeech,
     densenet,
+    dlrm,
     efficientnet,
+    gnmt,
     inception,
+    lstm_lm,
     mlp,
     mobilenet,
+    neumf,
     resnet,
     shufflenet,
     squeezenet,
     transformer,
+    translation,
     vgg,
     vit,
+    wide_deep,
 )
 """The modules whose import fills :data:`ZOO`."""
 

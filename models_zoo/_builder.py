@@ -218,21 +218,27 @@ class Builder(Graph):
         return self.op("Transpose", [x], [self.shape(x)[axis] for axis in order], perm=tuple(order))
 
     def recurrent(
-        self, op_type: str, x: str, hidden: int, *, both: bool = False, bias: bool = True, name: str
+        self, op_type: str, x: str, hidden: int, *, name: str, both: bool = False, summed: bool = False
     ) -> str:
-        """LSTM or GRU on ``[T, B, I]`` -> ``[T, B, directions * hidden]``; two bias vectors, as torch keeps them."""
+        """LSTM or GRU on ``[T, B, I]`` -> ``[T, B, directions * hidden]``; two bias vectors, as torch keeps them.
+
+        ``both`` directions are joined, or ``summed`` to ``[T, B, hidden]``.
+        """
         steps, batch, features = self.shape(x)
         directions, rows = 2 if both else 1, {"LSTM": 4, "GRU": 3}[op_type] * hidden
         slots = [
             self.param(f"{name}.weight_ih", (directions, rows, features)),
             self.param(f"{name}.weight_hh", (directions, rows, hidden)),
+            self.param(f"{name}.bias", (directions, 2 * rows)),
         ]
-        slots += [self.param(f"{name}.bias", (directions, 2 * rows))] if bias else []
         attrs: dict[str, Any] = {"linear_before_reset": 1} if op_type == "GRU" else {}
         y = self.op(
             op_type, [x, *slots], (steps, directions, batch, hidden), name=name, hidden_size=hidden,
             direction="bidirectional" if both else "forward", **attrs,
         )  # fmt: skip
+        if summed:
+            axes = self.integers(f"{name}.axes", [1])
+            return self.op("ReduceSum", [y, axes], (steps, batch, hidden), keepdims=0)
         y = self.transpose(y, (0, 2, 1, 3)) if both else y
         return self.reshape(y, (steps, batch, directions * hidden))
 

@@ -45,7 +45,7 @@ def _listing(rows: list[dict[str, Any]]) -> str:
             cells.append(
                 [f"zoo:{row['name']}", row["title"], format_count(row["published_params"]), sizes, row["citation"]]
             )
-    header, *lines = table_text(columns, cells, right=(2,), width=text_width()).splitlines()
+    header, *lines = table_text(columns, cells, right=(2, 3), width=text_width()).splitlines()
     parts, start = [header], 0
     for domain, count in counts:
         parts += ["", f"{domain} ({count})", *lines[start : start + count]]
