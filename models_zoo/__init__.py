@@ -17,6 +17,7 @@ from graphcost.models_zoo import (
     densenet,
     dlrm,
     efficientnet,
+    fpn,
     gnmt,
     inception,
     lstm_lm,
@@ -26,11 +27,15 @@ from graphcost.models_zoo import (
     resnet,
     shufflenet,
     squeezenet,
+    ssd,
     transformer,
     translation,
+    unet,
+    unet3d,
     vgg,
     vit,
     wide_deep,
+    yolo,
 )
 from graphcost.models_zoo._builder import Builder
 from graphcost.models_zoo._entry import DOMAINS, ZOO, ZooEntry
@@ -45,6 +50,7 @@ FAMILIES = (
     densenet,
     dlrm,
     efficientnet,
+    fpn,
     gnmt,
     inception,
     lstm_lm,
@@ -54,11 +60,15 @@ FAMILIES = (
     resnet,
     shufflenet,
     squeezenet,
+    ssd,
     transformer,
     translation,
+    unet,
+    unet3d,
     vgg,
     vit,
     wide_deep,
+    yolo,
 )
 """The modules whose import fills :data:`ZOO`."""
 

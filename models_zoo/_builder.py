@@ -24,6 +24,9 @@ def _each(size: Sizes, axes: int) -> tuple[int, ...]:
 class Builder(Graph):
     """The layers that the zoo's models are made of."""
 
+    frozen_norm = False
+    """Whether batch normalisation only scales and shifts by stored values, as detectors keep their backbones."""
+
     # -- images
 
     def conv(
@@ -61,10 +64,9 @@ class Builder(Graph):
     def batch_norm(self, x: str, name: str = "bn") -> str:
         """Batch normalisation over channels; running statistics are buffers."""
         channels = (self.shape(x)[1],)
-        slots = [self.param(f"{name}.weight", channels), self.param(f"{name}.bias", channels)]
-        slots += [
-            self.param(f"{name}.{part}", channels, kind=ParamKind.BUFFER) for part in ("running_mean", "running_var")
-        ]
+        kinds = dict.fromkeys(("weight", "bias"), ParamKind.BUFFER if self.frozen_norm else ParamKind.WEIGHT)
+        kinds |= dict.fromkeys(("running_mean", "running_var"), ParamKind.BUFFER)
+        slots = [self.param(f"{name}.{part}", channels, kind=kind) for part, kind in kinds.items()]
         return self.op("BatchNormalization", [x, *slots], self.shape(x), name=name)
 
     def instance_norm(self, x: str, name: str = "norm") -> str:

@@ -34,7 +34,7 @@ def command(name: str | None, form: str, quiet: bool, debug: bool) -> int:
 
 def _listing(rows: list[dict[str, Any]]) -> str:
     """One table over all models, a heading before each domain, so that the columns line up."""
-    columns = ["name", "title", "parameters", "sizes", "source"]
+    columns = ["name", "title", "parameters", "sizes"]
     cells: list[list[str]] = []
     counts: list[tuple[str, int]] = []
     for domain in DOMAINS:
@@ -42,10 +42,8 @@ def _listing(rows: list[dict[str, Any]]) -> str:
         counts += [(domain, len(members))] if members else []
         for row in members:
             sizes = " ".join(f"{key}={value}" for key, value in row["dims"].items())
-            cells.append(
-                [f"zoo:{row['name']}", row["title"], format_count(row["published_params"]), sizes, row["citation"]]
-            )
-    header, *lines = table_text(columns, cells, right=(2, 3), width=text_width()).splitlines()
+            cells.append([f"zoo:{row['name']}", row["title"], format_count(row["published_params"]), sizes])
+    header, *lines = table_text(columns, cells, right=(2,), width=text_width()).splitlines()
     parts, start = [header], 0
     for domain, count in counts:
         parts += ["", f"{domain} ({count})", *lines[start : start + count]]
