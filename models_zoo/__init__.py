@@ -13,13 +13,17 @@ from graphcost.ir import BatchSource, Model
 from graphcost.models_zoo import (
     alexnet,
     autoencoder,
+    bert,
     deepspeech,
     densenet,
     dlrm,
     efficientnet,
+    encoder_decoder,
     fpn,
     gnmt,
+    gpt,
     inception,
+    llama,
     lstm_lm,
     mlp,
     mobilenet,
@@ -28,7 +32,6 @@ from graphcost.models_zoo import (
     shufflenet,
     squeezenet,
     ssd,
-    transformer,
     translation,
     unet,
     unet3d,
@@ -46,13 +49,17 @@ __all__ = ["DOMAINS", "ZOO", "ZooEntry", "build", "describe", "names"]
 FAMILIES = (
     alexnet,
     autoencoder,
+    bert,
     deepspeech,
     densenet,
     dlrm,
     efficientnet,
+    encoder_decoder,
     fpn,
     gnmt,
+    gpt,
     inception,
+    llama,
     lstm_lm,
     mlp,
     mobilenet,
@@ -61,7 +68,6 @@ FAMILIES = (
     shufflenet,
     squeezenet,
     ssd,
-    transformer,
     translation,
     unet,
     unet3d,
@@ -82,8 +88,11 @@ def names() -> tuple[str, ...]:
 
 
 def describe(name: str) -> ZooEntry:
-    """What is known of a zoo model; raises ``UnknownNameError`` with the nearest name."""
-    return ZOO.find(name)
+    """What is known of a zoo model; raises ``UnknownNameError`` with the nearest name.
+
+    ``gpt-h1024-l12`` and ``gpt-h1024-l12-a16`` are GPTs of that hidden size, layers and heads.
+    """
+    return gpt.by_name(name) or ZOO.find(name)
 
 
 def build(name: str, *, batch: int | None = None, dims: Mapping[str, int] | None = None) -> Model:

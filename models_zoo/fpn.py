@@ -122,7 +122,7 @@ RESNET_TRUNK, RESNEXT_TRUNK = 25_557_032 - 2_049_000 - 53_120, 25_028_904 - 2_04
 RETINANET = "Lin et al. 2017, arXiv 1708.02002"
 for _name, _title, _build, _citation, _params, _source, _dims in (
     ("retinanet-resnet50", "RetinaNet on ResNet-50 FPN", partial(retinanet, shape=resnet.RESNET50),
-     RETINANET, 34_014_999, "torchvision's own parameters, 91 classes",
+     RETINANET, 34_014_999, "torchvision's own parameters, 91 classes; its card says 151.54 GMAC",
      {"height": 800, "width": 800, "classes": 91}),
     ("retinanet-resnext50", "RetinaNet on ResNeXt-50 FPN", partial(retinanet, shape=resnet.RESNEXT50),
      f"{RETINANET}; MLPerf Training v2.0 (OpenImages, 264 classes)",

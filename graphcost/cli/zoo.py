@@ -41,7 +41,7 @@ def _listing(rows: list[dict[str, Any]]) -> str:
         members = [row for row in rows if row["domain"] == domain]
         counts += [(domain, len(members))] if members else []
         for row in members:
-            sizes = " ".join(f"{key}={value}" for key, value in row["dims"].items())
+            sizes = " ".join(row["dims"])
             cells.append([f"zoo:{row['name']}", row["title"], format_count(row["published_params"]), sizes])
     header, *lines = table_text(columns, cells, right=(2,), width=text_width()).splitlines()
     parts, start = [header], 0
