@@ -15,7 +15,7 @@ from graphcost.models_zoo._builder import Builder
 from graphcost.sources import LoadOptions, load_model
 from graphcost.training import plan_step
 
-DTYPES = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64}
+DTYPES = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64, "bool": TensorProto.BOOL}
 
 
 @pytest.mark.parametrize("name", names())
@@ -100,7 +100,7 @@ def as_onnx(model: Model) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11)
 
 
-SMALL = {"seq": 8, "source": 8, "target": 8}
+SMALL = {"seq": 8, "source": 8, "target": 8, "memory": 8, "seconds": 2}
 """Sizes of the tests that look at shapes alone."""
 
 

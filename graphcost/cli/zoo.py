@@ -33,17 +33,16 @@ def command(name: str | None, form: str, quiet: bool, debug: bool) -> int:
 
 
 def _listing(rows: list[dict[str, Any]]) -> str:
-    """One table over all models, a heading before each domain, so that the columns line up."""
-    columns = ["name", "title", "parameters", "sizes"]
+    """One table over all models, a heading before each domain, so that the columns line up; sources with NAME."""
+    columns = ["name", "parameters", "title"]
     cells: list[list[str]] = []
     counts: list[tuple[str, int]] = []
     for domain in DOMAINS:
         members = [row for row in rows if row["domain"] == domain]
         counts += [(domain, len(members))] if members else []
         for row in members:
-            sizes = " ".join(row["dims"])
-            cells.append([f"zoo:{row['name']}", row["title"], format_count(row["published_params"]), sizes])
-    header, *lines = table_text(columns, cells, right=(2,), width=text_width()).splitlines()
+            cells.append([f"zoo:{row['name']}", format_count(row["published_params"]), row["title"]])
+    header, *lines = table_text(columns, cells, right=(1,), width=text_width()).splitlines()
     parts, start = [header], 0
     for domain, count in counts:
         parts += ["", f"{domain} ({count})", *lines[start : start + count]]
