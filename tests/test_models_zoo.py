@@ -118,10 +118,53 @@ def test_every_shape_is_what_onnx_infers(name: str) -> None:
         assert shapes[node.output_names[0]] == node.out.shape, node.name
 
 
-@pytest.mark.parametrize("name", ["resnet50", "bert-base"])
-def test_work_is_linear_in_the_batch(name: str) -> None:
-    one, seven = (totals(build_graph(build(name, batch=batch))).cost for batch in (1, 7))
-    assert seven.matmul_flops == 7 * one.matmul_flops
+SHARED_WORK = {"transformer-xl-base", "transformer-xl-large"}
+"""Distances are embedded once for all samples."""
+
+
+@pytest.mark.parametrize("name", sorted({*names()} - SHARED_WORK))
+def test_every_weight_has_a_gradient_and_work_is_linear(name: str) -> None:
+    model = build(name, batch=2)
+    graph = build_graph(model)
+    plan = plan_step(graph)
+    weights = {param.name for node in model.nodes for _, param in node.params if param.trainable}
+    assert {gradient.param for gradient in plan.gradients} == weights
+    forward, backward = (plan.total(phase).matmul_flops for phase in (Phase.FORWARD, Phase.BACKWARD))
+    assert forward < backward <= 2 * forward  # two products each, one where the input needs no gradient
+    assert forward == 2 * totals(build_graph(build(name, batch=1))).cost.matmul_flops
+
+
+def test_a_gpt_by_its_sizes() -> None:
+    """175 billion: 12 l h^2 (1 + 13 / (12 h)) + (V + s) h of Narayanan et al. 2021, and 2 h."""
+    layers, width, rows = 96, 12288, 51_200 + 2048
+    found = totals(build_graph(build("gpt-h12288-l96", batch=1, dims={"seq": 2048})))
+    assert found.params == 12 * layers * width**2 + 13 * layers * width + rows * width + 2 * width
+    entry = describe("gpt-h12288-l96")
+    assert entry.dims["heads"] == 96 and describe("gpt-h12288-l96-a64").dims["heads"] == 64
+    same = build("gpt", batch=1, dims={"hidden": 2048, "layers": 12})
+    assert totals(build_graph(same)) == totals(build_graph(build("gpt-h2048-l12", batch=1)))
+    with pytest.raises(UnknownNameError):
+        describe("gpt-h1024")
+
+
+def test_sizes_of_measured_networks() -> None:
+    """Counts stated for other sizes than the entry's own."""
+
+    def params(name: str, **dims: int) -> int:
+        return totals(build_graph(build(name, batch=1, dims=dims))).params
+
+    # 60 boxes fewer a grid (3 * (80 - 20) channels), each a 1x1 convolution with a bias
+    assert params("yolov3") - params("yolov3", image=448, classes=20) == 180 * (1024 + 512 + 256 + 3)
+    assert params("wide-deep-criteo", deep_vocabulary=25_600_000) - params("wide-deep-criteo") == 22_400_000 * 16
+    # 4 * 650 gates over inputs, states and two biases; a table and a head with bias
+    assert params("lstm-lm-wikitext2", width=650) == 2 * 4 * 650 * 1302 + 33_278 * 1301
+    tables = 2 * 128_256 * 8192 + 8192
+    assert params("llama3-70b", layers=12) == tables + 12 * (70_553_706_496 - tables) // 80
+
+
+def test_sparse_tables_are_the_recommenders() -> None:
+    sparse = {n for n in names() for node in build(n, batch=1).nodes for _, param in node.params if param.sparse}
+    assert sparse == {"wide-deep-criteo", "lstm-lm-lm1b", *(n for n in names() if n.startswith("dlrm"))}
 
 
 def test_wrong_names_and_sizes() -> None:
@@ -139,6 +182,10 @@ def test_wrong_names_and_sizes() -> None:
         ("bert-base", {"seq": 513}, "--dim seq=513: zoo:bert-base takes at most 512 tokens"),
         ("gpt2", {"seq": 1025}, "--dim seq=1025: zoo:gpt2 takes at most 1024 tokens"),
         ("vit-base-16", {"image": 225}, "--dim image=225: zoo:vit-base-16 takes multiples of its 16-pixel patch"),
+        ("yolov3", {"image": 450}, "--dim image=450: zoo:yolov3 takes multiples of 32"),
+        ("unet3d-kits19", {"side": 48}, "--dim side=48: zoo:unet3d-kits19 takes multiples of 32"),
+        ("bart-large", {"target": 1025}, "--dim target=1025: zoo:bart-large takes at most 1024 tokens"),
+        ("gpt", {"heads": 17}, "--dim heads=17: zoo:gpt takes divisors of its hidden size 1024"),
         ("vgg16", {"image": 16}, r"\(MaxPool\) would have shape \[1, 512, 0, 0\]; the sizes given are too small"),
     ],
 )
