@@ -10,14 +10,82 @@ from collections.abc import Mapping
 
 from graphcost.errors import UsageError
 from graphcost.ir import BatchSource, Model
-from graphcost.models_zoo import alexnet, mlp, mobilenet, resnet, transformer, vgg, vit
+from graphcost.models_zoo import (
+    alexnet,
+    autoencoder,
+    bert,
+    deepspeech,
+    densenet,
+    dlrm,
+    efficientnet,
+    encoder_decoder,
+    fpn,
+    gnmt,
+    gpt,
+    inception,
+    jasper,
+    llama,
+    lstm_lm,
+    mlp,
+    mobilefacenet,
+    mobilenet,
+    neumf,
+    regnet,
+    resnet,
+    shufflenet,
+    squeezenet,
+    ssd,
+    transformer_xl,
+    translation,
+    unet,
+    unet3d,
+    vgg,
+    vit,
+    wav2vec2,
+    wide_deep,
+    yolo,
+)
 from graphcost.models_zoo._builder import Builder
-from graphcost.models_zoo._entry import ZOO, ZooEntry
+from graphcost.models_zoo._entry import DOMAINS, ZOO, ZooEntry
 from graphcost.registry import did_you_mean
 
-__all__ = ["ZOO", "ZooEntry", "build", "describe", "names"]
+__all__ = ["DOMAINS", "ZOO", "ZooEntry", "build", "describe", "names"]
 
-FAMILIES = (resnet, vgg, alexnet, mobilenet, vit, transformer, mlp)
+FAMILIES = (
+    alexnet,
+    autoencoder,
+    bert,
+    deepspeech,
+    densenet,
+    dlrm,
+    efficientnet,
+    encoder_decoder,
+    fpn,
+    gnmt,
+    gpt,
+    inception,
+    jasper,
+    llama,
+    lstm_lm,
+    mlp,
+    mobilefacenet,
+    mobilenet,
+    neumf,
+    regnet,
+    resnet,
+    shufflenet,
+    squeezenet,
+    ssd,
+    transformer_xl,
+    translation,
+    unet,
+    unet3d,
+    vgg,
+    vit,
+    wav2vec2,
+    wide_deep,
+    yolo,
+)
 """The modules whose import fills :data:`ZOO`."""
 
 DEFAULT_BATCH = 32
@@ -30,8 +98,11 @@ def names() -> tuple[str, ...]:
 
 
 def describe(name: str) -> ZooEntry:
-    """What is known of a zoo model; raises ``UnknownNameError`` with the nearest name."""
-    return ZOO.find(name)
+    """What is known of a zoo model; raises ``UnknownNameError`` with the nearest name.
+
+    ``gpt-h1024-l12`` and ``gpt-h1024-l12-a16`` are GPTs of that hidden size, layers and heads.
+    """
+    return gpt.by_name(name) or ZOO.find(name)
 
 
 def build(name: str, *, batch: int | None = None, dims: Mapping[str, int] | None = None) -> Model:
@@ -40,7 +111,7 @@ def build(name: str, *, batch: int | None = None, dims: Mapping[str, int] | None
     Raises ``UnknownNameError`` for a name, ``UsageError`` for a size the model
     does not have, or cannot take.
     """
-    entry = ZOO.find(name)
+    entry = describe(name)
     given = dict(dims or {})
     if "batch" in given:
         batch = given.pop("batch")

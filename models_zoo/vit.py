@@ -37,8 +37,7 @@ def build(b: Builder, batch: int, dims: Mapping[str, int]) -> Model:
                 y = b.pointwise("Gelu", b.linear(b.layer_norm(x, "ln_2"), 4 * WIDTH, name="0"))
                 x = b.pointwise("Add", x, b.linear(y, WIDTH, name="3"))
     x = b.layer_norm(x, "ln")
-    first = b.op("Gather", [x, b.constant("first", ())], (batch, WIDTH), axis=1, values={1: (0,)})
-    return b.finish(b.gemm(first, 1000, name="head"))
+    return b.finish(b.gemm(b.first_token(x), 1000, name="head"))
 
 
 _TOKENS = 197

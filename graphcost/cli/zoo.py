@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from typing import Any
 
 import click
 
 from graphcost.cli import options as shared
 from graphcost.cli.output import text_width, write_result
-from graphcost.models_zoo import describe, names
+from graphcost.models_zoo import DOMAINS, describe, names
 from graphcost.report.tables import fields_text, table_text
 from graphcost.units import format_count
 
@@ -27,18 +28,23 @@ def command(name: str | None, form: str, quiet: bool, debug: bool) -> int:
     if form == "json":
         write_result(json.dumps({"schema_version": 1, "command": "zoo", "models": rows}, indent=2, default=str))
         return 0
-    if name is not None:
-        write_result(fields_text(rows[0]))
-        return 0
-    columns = ["name", "title", "parameters", "source"]
-    cells = [
-        [
-            f"zoo:{row['name']}",
-            str(row.get("title", "")),
-            format_count(row.get("published_params") or 0),
-            str(row.get("citation", "")),
-        ]
-        for row in rows
-    ]
-    write_result(table_text(columns, cells, right=(2,), width=text_width()))
+    write_result(_listing(rows) if name is None else fields_text(rows[0]))
     return 0
+
+
+def _listing(rows: list[dict[str, Any]]) -> str:
+    """One table over all models, a heading before each domain, so that the columns line up; sources with NAME."""
+    columns = ["name", "parameters", "title"]
+    cells: list[list[str]] = []
+    counts: list[tuple[str, int]] = []
+    for domain in DOMAINS:
+        members = [row for row in rows if row["domain"] == domain]
+        counts += [(domain, len(members))] if members else []
+        for row in members:
+            cells.append([f"zoo:{row['name']}", format_count(row["published_params"]), row["title"]])
+    header, *lines = table_text(columns, cells, right=(1,), width=text_width()).splitlines()
+    parts, start = [header], 0
+    for domain, count in counts:
+        parts += ["", f"{domain} ({count})", *lines[start : start + count]]
+        start += count
+    return "\n".join(parts)

@@ -1,0 +1,56 @@
+"""Amodei et al.: Deep Speech 2 (2015), in the layout of the public deepspeech.pytorch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from graphcost.ir import Model
+from graphcost.models_zoo._builder import Builder
+from graphcost.models_zoo._entry import ZOO, ZooEntry
+
+BINS, FRAMES_PER_SECOND, LABELS, LAYERS = 161, 100, 29, 5
+"""Spectrogram of 20 ms windows at 16 kHz, one every 10 ms; letters, space, apostrophe, blank."""
+
+
+def build(b: Builder, batch: int, dims: Mapping[str, int]) -> Model:
+    """Two strided convolutions over the spectrogram, bidirectional GRUs whose directions are summed, letters."""
+    frames = dims["seconds"] * FRAMES_PER_SECOND + 1
+    x = b.input("spectrogram", (batch, 1, BINS, frames))
+    with b.scope("conv"):
+        x = b.clip(b.batch_norm(b.conv(x, 32, (41, 11), stride=2, pad=(20, 5), bias=True, name="0"), "1"))
+        x = b.clip(b.batch_norm(b.conv(x, 32, (21, 11), stride=(2, 1), pad=(10, 5), bias=True, name="3"), "4"))
+    _, channels, height, steps = b.shape(x)
+    x = b.transpose(b.reshape(x, (batch, channels * height, steps)), (2, 0, 1))
+    for layer in range(LAYERS):
+        with b.scope("rnns", layer):
+            x = _normalised(b, x) if layer else x
+            x = b.recurrent("GRU", x, dims["hidden"], name="rnn", both=True, summed=True)
+    with b.scope("fc"):
+        x = b.linear(_normalised(b, x), LABELS, bias=False)
+    return b.finish(b.pointwise("LogSoftmax", x, axis=-1))
+
+
+def _normalised(b: Builder, x: str) -> str:
+    """Batch normalisation over every step and sample."""
+    steps, batch, width = b.shape(x)
+    return b.reshape(b.batch_norm(b.reshape(x, (steps * batch, width))), (steps, batch, width))
+
+
+def _params(hidden: int) -> int:
+    convolutions = 32 * 41 * 11 + 32 + 64 + 32 * 32 * 21 * 11 + 32 + 64
+    recurrent = sum(2 * 3 * hidden * (i + hidden + 2) for i in (32 * 41, *[hidden] * (LAYERS - 1)))
+    return convolutions + recurrent + LAYERS * 2 * hidden + hidden * LABELS
+
+
+ZOO.add(
+    "deepspeech2",
+    ZooEntry(
+        title="Deep Speech 2, 5 bidirectional GRUs of 800",
+        citation="Amodei et al. 2015, arXiv 1512.02595; sizes: petuum/adaptdl, benchmark/models/deepspeech2",
+        published_params=_params(800),
+        published_source="closed form at the public code's defaults",
+        build=build,
+        dims={"seconds": 4, "hidden": 800},
+        domain="speech",
+    ),
+)
