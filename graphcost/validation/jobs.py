@@ -18,6 +18,7 @@ from graphcost.arch import PsStyle
 from graphcost.device_db import load_cluster, load_device
 from graphcost.hardware import Cluster
 from graphcost.links import LinkKind
+from graphcost.models_zoo import describe, names
 from graphcost.units import parse_bandwidth
 from graphcost.validation.tables import MeasuredRow
 
@@ -122,7 +123,12 @@ def _model(row: MeasuredRow) -> Mapping[str, Any] | None:
     if "(timm)" in row.framework:
         return {"source": "timm:{name}", "optimizer": "momentum"}
     found: Mapping[str, Any] | None = _names()["model"].get(row.model_id)
-    return found
+    if found is not None:
+        return found
+    for entry in _names()["shape"]:
+        if shape := re.search(entry["pattern"], row.model_id):
+            return {**entry, "source": entry["source"].format(*shape.groups())}
+    return None
 
 
 def _matching(kind: str, text: str) -> Mapping[str, Any] | None:
@@ -134,11 +140,13 @@ def _matching(kind: str, text: str) -> Mapping[str, Any] | None:
 
 
 def _dims(row: MeasuredRow, model: Mapping[str, Any]) -> dict[str, int]:
-    """Sizes that the task states, over the model's own for this kind of table."""
+    """Sizes that the task states and the model leaves open, over the model's own for this kind of table."""
     known = dict(model.get("dims", {}))
+    name = model["source"].removeprefix("zoo:")
+    open_sizes = describe(name).dims if name in names() else {**known, "image": 0}
     for entry in _names()["size"]:
         found = re.search(entry["pattern"], row.task_input)
-        if found and (entry["dim"] in known or entry["dim"] == "image"):
+        if found and entry["dim"] in open_sizes:
             known[entry["dim"]] = int(found[1])
     return known
 
