@@ -251,6 +251,7 @@ def _step_info(
         step_s=step.step_s,
         step_low_s=step.step_low_s,
         step_high_s=step.step_high_s,
+        interval_evidence=step.gpu_spread.evidence,
         input_s=step.input_s,
         compute_s=step.compute_s,
         memory_s=step.memory_s,

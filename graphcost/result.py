@@ -151,11 +151,13 @@ class StepInfo:
     """The predicted step; ``input_s + compute_s + memory_s + host_s + exposed_comm_s = step_s``.
 
     ``forward_s + backward_s + update_s = compute_s + memory_s + host_s``; None under ``paper``.
+    ``step_low_s`` to ``step_high_s`` is an 80 % interval, on the grounds that ``interval_evidence`` names.
     """
 
     step_s: float
     step_low_s: float
     step_high_s: float
+    interval_evidence: str
     input_s: float
     compute_s: float
     memory_s: float

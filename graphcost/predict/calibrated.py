@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from graphcost.arch import Architecture, Placement
 from graphcost.engine.input import InputPipeline, exposed_input_s, input_stages
-from graphcost.engine.roofline import Bound, efficiencies, host_time, op_time
+from graphcost.engine.roofline import Bound, host_time, op_time
+from graphcost.engine.spread import spread_of
 from graphcost.engine.timeline import BUCKETINGS, Bucket, Bucketing, Overlap, buckets, exposure
 from graphcost.ir import Phase
-from graphcost.predict.losses import beyond_the_wire, spread_of
+from graphcost.predict.losses import beyond_the_wire, comm_spread
 from graphcost.predict.step_time import Message, PhaseTime, StepTime, TimedOp
 from graphcost.recipe import Execution
 from graphcost.training import PlannedOp, StepPlan
@@ -64,8 +66,7 @@ def predict_calibrated(
     samples = None if plan.batch is None else accumulate * plan.batch
     copy_rate = placement.cluster.server.pcie.bytes_per_s * max(1, _uplinks(placement)) / placement.gpus_per_server
     stages = input_stages(pipeline, samples, accumulate * plan.input_bytes, placement.gpus_per_server, copy_rate)
-    interval = efficiencies()["interval"]
-    return StepTime(
+    found = StepTime(
         input_s=exposed_input_s(pipeline, stages, compute_s + memory_s + waits_s + exposed_comm_s),
         compute_s=compute_s,
         memory_s=memory_s,
@@ -79,9 +80,9 @@ def predict_calibrated(
         update=update,
         stages=stages,
         accumulate=accumulate,
-        gpu_spread=interval["gpu"],
-        comm_spread=spread_of(messages),
+        comm_spread=comm_spread(messages),
     )
+    return replace(found, gpu_spread=spread_of(found.class_seconds, device, plan.precision))
 
 
 def _uplinks(placement: Placement) -> int:

@@ -40,7 +40,7 @@ def _loss(what: str, seconds: float, formula: str, source: str, spread: float) -
     return Message(what, "none", "overhead", 0.0, seconds, seconds, formula=formula, source=source, spread=spread)
 
 
-def spread_of(messages: Iterable[Message]) -> float:
+def comm_spread(messages: Iterable[Message]) -> float:
     """Spread of all exposed time together: the mean over messages, each by what it exposes."""
     known = tuple(messages)
     exposed_s = sum(message.exposed_s for message in known)

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from graphcost.engine.input import InputStage
 from graphcost.engine.roofline import OpTime
+from graphcost.engine.spread import NO_SPREAD, Spread
 from graphcost.engine.timeline import Send
+from graphcost.ir import Phase
 from graphcost.training import PlannedOp
 
 
@@ -77,13 +79,23 @@ class StepTime:
     update: PhaseTime | None = None
     stages: tuple[InputStage, ...] = ()
     accumulate: int = 1
-    gpu_spread: float = 0.0
+    gpu_spread: Spread = NO_SPREAD
     comm_spread: float = 0.0
 
     @property
     def step_s(self) -> float:
         """The whole step."""
         return self._rest_s + self.exposed_comm_s
+
+    @property
+    def class_seconds(self) -> dict[str, float]:
+        """GPU time by operator class over all micro-batches, ``update``, and ``host``: waiting for launches."""
+        found = {"host": self.host_s}
+        for one in self.ops:
+            in_update = one.op.phase is Phase.UPDATE
+            name = "update" if in_update else str(one.op.op_class or "unknown")
+            found[name] = found.get(name, 0.0) + one.time.time_s * (1 if in_update else self.accumulate)
+        return {name: seconds for name, seconds in found.items() if seconds > 0}
 
     @property
     def hidden_comm_s(self) -> float:
@@ -110,22 +122,22 @@ class StepTime:
     @property
     def comm_share_low(self) -> float:
         """Share where communication is as fast and computation as slow as the interval allows."""
-        return _share(self.exposed_comm_s / (1 + self.comm_spread), self._rest_s * (1 + self.gpu_spread))
+        return _share(self.exposed_comm_s / (1 + self.comm_spread), self._rest_s * (1 + self.gpu_spread.high))
 
     @property
     def comm_share_high(self) -> float:
         """Share where communication is as slow and computation as fast as the interval allows."""
-        return _share(self.exposed_comm_s * (1 + self.comm_spread), self._rest_s / (1 + self.gpu_spread))
+        return _share(self.exposed_comm_s * (1 + self.comm_spread), self._rest_s / (1 + self.gpu_spread.low))
 
     @property
     def step_low_s(self) -> float:
         """Lower end of the step's interval."""
-        return self._rest_s / (1 + self.gpu_spread) + self.exposed_comm_s / (1 + self.comm_spread)
+        return self._rest_s / (1 + self.gpu_spread.low) + self.exposed_comm_s / (1 + self.comm_spread)
 
     @property
     def step_high_s(self) -> float:
         """Upper end of the step's interval."""
-        return self._rest_s * (1 + self.gpu_spread) + self.exposed_comm_s * (1 + self.comm_spread)
+        return self._rest_s * (1 + self.gpu_spread.high) + self.exposed_comm_s * (1 + self.comm_spread)
 
     @property
     def bound(self) -> str:

@@ -118,6 +118,8 @@ def _step(r: Analysis, width: int) -> str:
         f"step {format_seconds(step.step_s)}{interval}{rate}, scaling "
         f"{format_share(step.scaling_efficiency)}, bound by {step.bound}"
     )
+    if step.interval_evidence.startswith("no measurement"):
+        head += f"\n  interval: {step.interval_evidence}"
     rows = [
         [
             f"  {part.name}",

@@ -17,7 +17,7 @@ from graphcost.graph import build_graph
 from graphcost.network.overhead import multi_gpu_overhead_s, straggler_s
 from graphcost.placing import AnalysisOptions, resolve
 from graphcost.predict import StepTime, predict_calibrated
-from graphcost.predict.losses import spread_of
+from graphcost.predict.losses import comm_spread
 from graphcost.sources import LoadOptions, load_model
 from graphcost.training import Gradient, StepPlan, plan_step
 
@@ -151,4 +151,4 @@ def test_the_interval_of_communication_is_that_of_what_is_exposed() -> None:
     by_name = {message.what: message.spread for message in local.messages}
     assert by_name["gradients"] < cloud.comm_spread < by_name["multi-GPU overhead"]
     assert by_name["gradients"] < local.comm_spread < by_name["multi-GPU overhead"]
-    assert spread_of(()) == 0
+    assert comm_spread(()) == 0
