@@ -30,7 +30,7 @@ def test_a_mixture_lies_between_its_parts() -> None:
 def test_every_class_has_a_group_with_a_spread() -> None:
     for op_class in (*OpClass, "host", "update", "unknown"):
         group = group_of(str(op_class))
-        assert 0 < _table()["low"][group] and 0 < _table()["high"][group]
+        assert _table()["low"][group] > 0 and _table()["high"][group] > 0
 
 
 def test_what_nobody_measured_is_wider_and_says_so() -> None:
