@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from graphcost.ir import Model
 from graphcost.models_zoo._builder import Builder
@@ -12,8 +13,8 @@ BINS, FRAMES_PER_SECOND, LABELS, LAYERS = 161, 100, 29, 5
 """Spectrogram of 20 ms windows at 16 kHz, one every 10 ms; letters, space, apostrophe, blank."""
 
 
-def build(b: Builder, batch: int, dims: Mapping[str, int]) -> Model:
-    """Two strided convolutions over the spectrogram, bidirectional GRUs whose directions are summed, letters."""
+def build(b: Builder, batch: int, dims: Mapping[str, int], *, cell: str, labels: int) -> Model:
+    """Two strided convolutions over the spectrogram, bidirectional cells whose directions are summed, letters."""
     frames = dims["seconds"] * FRAMES_PER_SECOND + 1
     x = b.input("spectrogram", (batch, 1, BINS, frames))
     with b.scope("conv"):
@@ -24,9 +25,9 @@ def build(b: Builder, batch: int, dims: Mapping[str, int]) -> Model:
     for layer in range(LAYERS):
         with b.scope("rnns", layer):
             x = _normalised(b, x) if layer else x
-            x = b.recurrent("GRU", x, dims["hidden"], name="rnn", both=True, summed=True)
+            x = b.recurrent(cell, x, dims["hidden"], name="rnn", both=True, summed=True)
     with b.scope("fc"):
-        x = b.linear(_normalised(b, x), LABELS, bias=False)
+        x = b.linear(_normalised(b, x), labels, bias=False)
     return b.finish(b.pointwise("LogSoftmax", x, axis=-1))
 
 
@@ -36,10 +37,11 @@ def _normalised(b: Builder, x: str) -> str:
     return b.reshape(b.batch_norm(b.reshape(x, (steps * batch, width))), (steps, batch, width))
 
 
-def _params(hidden: int) -> int:
+def params(hidden: int, gates: int, labels: int) -> int:
+    """Parameters with cells of ``gates`` gates and two bias vectors each."""
     convolutions = 32 * 41 * 11 + 32 + 64 + 32 * 32 * 21 * 11 + 32 + 64
-    recurrent = sum(2 * 3 * hidden * (i + hidden + 2) for i in (32 * 41, *[hidden] * (LAYERS - 1)))
-    return convolutions + recurrent + LAYERS * 2 * hidden + hidden * LABELS
+    recurrent = sum(2 * gates * hidden * (i + hidden + 2) for i in (32 * 41, *[hidden] * (LAYERS - 1)))
+    return convolutions + recurrent + LAYERS * 2 * hidden + hidden * labels
 
 
 ZOO.add(
@@ -47,9 +49,9 @@ ZOO.add(
     ZooEntry(
         title="Deep Speech 2, 5 bidirectional GRUs of 800",
         citation="Amodei et al. 2015, arXiv 1512.02595; sizes: petuum/adaptdl, benchmark/models/deepspeech2",
-        published_params=_params(800),
+        published_params=params(800, 3, LABELS),
         published_source="closed form at the public code's defaults",
-        build=build,
+        build=partial(build, cell="GRU", labels=LABELS),
         dims={"seconds": 4, "hidden": 800},
         domain="speech",
     ),

@@ -162,9 +162,33 @@ def test_sizes_of_measured_networks() -> None:
     assert params("llama3-70b", layers=12) == tables + 12 * (70_553_706_496 - tables) // 80
 
 
+@pytest.mark.parametrize(
+    ("name", "batch", "step_flops"),
+    [
+        ("pai-nmt", 6144 // 32, 2.5e12),
+        ("pai-speech", 32, 7.9e12),
+        ("pai-multi-interests", 2048, 105.8e9),
+        ("pai-gcn", 512, 330.7e9),
+    ],
+)
+def test_case_studies_of_pai_take_the_flops_that_the_study_gives(name: str, batch: int, step_flops: float) -> None:
+    """Recalled figures of the study; the layers are chosen, so that this holds them to their purpose."""
+    model = build(name, batch=batch)
+    plan = plan_step(build_graph(model))
+    found = sum(plan.total(phase).matmul_flops for phase in (Phase.FORWARD, Phase.BACKWARD))
+    assert found == pytest.approx(step_flops, rel=0.05)
+    assert any(note.startswith("assumed: ") for note in model.notes)
+
+
 def test_sparse_tables_are_the_recommenders() -> None:
     sparse = {n for n in names() for node in build(n, batch=1).nodes for _, param in node.params if param.sparse}
-    assert sparse == {"wide-deep-criteo", "lstm-lm-lm1b", *(n for n in names() if n.startswith("dlrm"))}
+    assert sparse == {
+        "wide-deep-criteo",
+        "lstm-lm-lm1b",
+        "pai-multi-interests",
+        "pai-gcn",
+        *(n for n in names() if n.startswith("dlrm")),
+    }
 
 
 def test_wrong_names_and_sizes() -> None:
