@@ -124,7 +124,9 @@ def _model(row: MeasuredRow) -> Mapping[str, Any] | None:
         return {"source": "timm:{name}", "optimizer": "momentum"}
     found: Mapping[str, Any] | None = _names()["model"].get(row.model_id)
     if found is not None:
-        return found
+        heads = found.get("by_task", {}).items()
+        source = next((name for pattern, name in heads if re.search(pattern, row.task_input)), found["source"])
+        return {**found, "source": source}
     for entry in _names()["shape"]:
         if shape := re.search(entry["pattern"], row.model_id):
             return {**entry, "source": entry["source"].format(*shape.groups())}
