@@ -60,17 +60,22 @@ def read_graph(path: Path) -> Model:
         raise ModelFileError(f"{path}: no such file") from None
     except (OSError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{path}: not readable JSON ({error})") from error
+    return model_from_dict(data, str(path))
+
+
+def model_from_dict(data: Any, source: str) -> Model:
+    """The model of ``graph_to_dict``'s plain data; raises ``ModelFileError`` for anything else."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise ModelFileError(f"{path}: not a graphcost graph; write one with `graphcost graph MODEL --format json`")
+        raise ModelFileError(f"{source}: not a graphcost graph; write one with `graphcost graph MODEL --format json`")
     if data.get("schema_version") != SCHEMA_VERSION:
         raise ModelFileError(
-            f"{path}: schema version {data.get('schema_version')}, this graphcost reads "
+            f"{source}: schema version {data.get('schema_version')}, this graphcost reads "
             f"{SCHEMA_VERSION}; write it anew"
         )
     try:
-        return _model(data, str(path))
+        return _model(data, source)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelFileError(f"{path}: damaged graph file ({type(error).__name__}: {error})") from error
+        raise ModelFileError(f"{source}: damaged graph file ({type(error).__name__}: {error})") from error
 
 
 def to_graphml(graph: OpGraph) -> str:

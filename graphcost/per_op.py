@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphcost.engine.roofline import EFFICIENCY_SOURCE, Bound, OpTime
+from graphcost.engine.roofline import Bound, OpTime
 from graphcost.graph import operators
 from graphcost.ir import Phase
 from graphcost.predict import StepTime
@@ -58,7 +58,7 @@ def op_rows(graph: OpGraph, plan: StepPlan, step: StepTime) -> tuple[OpInfo, ...
                 time_s=forward_s + back_s if forward_s is not None else None,
                 bound=str(time.bound) if time is not None else str(Bound.UNKNOWN),
                 efficiency=time.efficiency if time is not None and time.time_s else None,
-                efficiency_source=EFFICIENCY_SOURCE if time is not None and time.time_s else "",
+                efficiency_source=time.source if time is not None and time.time_s else "",
             )
         )
     return tuple(rows)

@@ -13,7 +13,7 @@ from graphcost.errors import GraphcostError, PlacementError, UnknownNameError, U
 from graphcost.frontends.options import LoadOptions
 from graphcost.hardware import Cluster
 from graphcost.predict import Profile
-from graphcost.recipe import OPTIMIZERS, Execution, Lookups, Optimizer, OptimizerKernels, Precision, Recipe
+from graphcost.recipe import OPTIMIZERS, Execution, Layout, Lookups, Optimizer, OptimizerKernels, Precision, Recipe
 from graphcost.registry import did_you_mean
 from graphcost.units import MIB, parse_bytes
 
@@ -42,6 +42,7 @@ class AnalysisOptions:
     peak_flops_per_s: float | None = None
     network_kind: str | None = None
     precision: str = "fp32"
+    layout: str = "nchw"
     optimizer: str = "adam"
     optimizer_kernels: str = "fused"
     clip_grad: bool = False
@@ -124,6 +125,7 @@ def recipe_of(options: AnalysisOptions) -> Recipe:
     return Recipe(
         optimizer=optimizer_of(options.optimizer),
         precision=named(Precision, options.precision, "precision"),
+        layout=named(Layout, options.layout, "layout"),
         execution=named(Execution, options.execution, "execution"),
         kernels=named(OptimizerKernels, options.optimizer_kernels, "optimizer implementation"),
         freeze=options.freeze,

@@ -46,6 +46,20 @@ class Execution(StrEnum):
     COMPILED = "compiled"
 
 
+class Layout(StrEnum):
+    """Memory order of images in convolutional networks (torch's memory formats)."""
+
+    NCHW = "nchw"
+    CHANNELS_LAST = "channels-last"
+
+
+class Stack(StrEnum):
+    """Generation of the framework and its kernel libraries, where efficiencies depend on it."""
+
+    TORCH_1 = "torch-1"  # torch 1.12, cuDNN 8.3 and its like
+    TORCH_2 = "torch-2"
+
+
 class OptimizerKernels(StrEnum):
     """How the optimizer is implemented (torch.optim's ``fused``, ``foreach``, or neither)."""
 
@@ -100,6 +114,7 @@ OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType(
         "none": Optimizer("none", (0, 0), (), 0, 0),
         "sgd": Optimizer("sgd", (2, 1), ((2, 1),), 0, 2),
         "momentum": Optimizer("momentum", (3, 2), ((1, 1), (2, 1), (2, 1)), 1, 4),
+        "nesterov": Optimizer("nesterov", (3, 2), ((1, 1), (2, 1), (2, 1), (2, 1)), 1, 6),
         "adam": Optimizer("adam", (4, 3), _ADAM, 2, 12),
         "adamw": Optimizer("adamw", (4, 3), ((1, 1), *_ADAM), 2, 14),
         # torch.optim.Adafactor has no fused kernel: decay, norm of p, row and column norms of g, their product,
@@ -167,6 +182,10 @@ def _ranks(table_rows: int, exact: int = 100_000) -> tuple[Any, Any]:
     return np.concatenate([head, middles]), np.concatenate([np.ones_like(head), np.diff(edges)])
 
 
+HALF_NORMS = frozenset({"LayerNormalization", "GroupNormalization", "RMSNormalization"})
+HALF_EVERYTHING = HALF_NORMS | {"Softmax", "LogSoftmax", "SkipLayerNormalization", "Pow", "Exp", "ReduceSum"}
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """A training step's choices. ``optimizer`` "none" is inference: forward only.
@@ -175,6 +194,11 @@ class Recipe:
     runs again before the backward one. ``accumulate``: micro-batches per step.
     ``clip``: gradients are clipped by their global norm. ``dropout_mask_bytes``: kept per
     element, 1 by torch's GPU kernel (``native_dropout``), 4 by the CPU's.
+    ``fused_attention``: attention is one kernel, and where not, products and a softmax.
+    ``half_ops``: operators that AMP runs in the half format although its list says fp32
+    (``HALF_NORMS``: timm's fast norms; ``HALF_EVERYTHING``: NVIDIA's Apex at level O2).
+    ``keep_gradients``: gradients are zeroed and added to instead of freed and written
+    (torch before 2.0).
     """
 
     optimizer: Optimizer = OPTIMIZERS["adam"]
@@ -187,6 +211,11 @@ class Recipe:
     clip: bool = False
     lookups: Lookups = field(default_factory=Lookups)
     dropout_mask_bytes: int = 1
+    layout: Layout = Layout.NCHW
+    stack: Stack = Stack.TORCH_2
+    fused_attention: bool = True
+    half_ops: frozenset[str] = frozenset()
+    keep_gradients: bool = False
 
     @property
     def trains(self) -> bool:
@@ -200,6 +229,8 @@ class Recipe:
         a clipped gradient; the optimizer.
         """
         found: list[tuple[str, Pass]] = [("accumulate", (2, 1))] * (self.accumulate - 1)
+        if self.keep_gradients:
+            found += [("add gradient", (2, 1)), ("zero gradient", (0, 1))]
         if self.precision.scales_loss:
             found.append(("unscale", (1, 1)))
         if self.clip:

@@ -9,7 +9,7 @@ from itertools import accumulate
 from benchmarks.network_accuracy.rows import Run
 from graphcost.arch import ARCHITECTURES, Placement, PsStyle
 from graphcost.device_db import load_cluster, load_device
-from graphcost.engine.roofline import op_time
+from graphcost.engine.roofline import DeviceModel
 from graphcost.engine.timeline import BUCKETINGS, Bucket, Bucketing, Overlap, buckets, exposure
 from graphcost.frontends.options import LoadOptions
 from graphcost.graph import build_graph
@@ -79,7 +79,8 @@ def gradients_of(model: str) -> Gradients | None:
     if model in ZOO:
         plan = plan_step(build_graph(load_model(f"zoo:{ZOO[model]}", LoadOptions(batch=32))))
         device = load_device("v100-sxm2-16")
-        ends = list(accumulate(op_time(op, device, plan.precision).time_s for op in plan.backward))
+        timing = DeviceModel(device, plan.recipe)
+        ends = list(accumulate(timing.time(op).time_s for op in plan.backward))
         return Gradients(plan, tuple(end / ends[-1] for end in ends))
     if model not in MILLION_PARAMETERS:
         return None

@@ -45,7 +45,7 @@ def open_sizes_archive(path: Path) -> tuple[str, ...]:
 
 def _model(exported: Exported, name: str, label: str, options: LoadOptions, cost_of: CostOf) -> Model:
     # The modules fill the table of names.
-    from graphcost.frontends.torch import names_control, names_layers, names_signal, names_simple  # noqa: F401
+    from graphcost.frontends.torch import names_control, names_layers, names_signal, names_simple, names_views  # noqa: F401
     from graphcost.frontends.torch.binding import bind_export
     from graphcost.frontends.torch.lower import Lowering
 

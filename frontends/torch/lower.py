@@ -169,6 +169,10 @@ class Lowering:
         """Whether an argument is the same at every step and no parameter."""
         return isinstance(value, Ref) and value.name in self._constant
 
+    def is_made(self, value: Any) -> bool:
+        """Whether an argument is the result of an operator, or an input of the model."""
+        return isinstance(value, Ref) and bool(self._name(value))
+
     def note(self, text: str) -> None:
         """Something a reader of the result must know, said once."""
         self.notes[text] = None

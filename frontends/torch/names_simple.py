@@ -22,7 +22,7 @@ POINTWISE: Mapping[str, str] = {
     "sign": "Sign", "ceil": "Ceil", "floor": "Floor", "round": "Round", "trunc": "Floor", "erf": "Erf",
     "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan", "atan2": "Atan",
     "sinh": "Sinh", "cosh": "Cosh", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh",
-    "clamp": "Clip", "clamp_min": "Clip", "clamp_max": "Clip", "clip": "Clip", "lerp": "Add", "addcmul": "Add",
+    "clamp": "Clip", "clamp_min": "Clip", "clamp_max": "Clip", "clip": "Clip", "lerp": "Add",
     "addcdiv": "Add", "eq": "Equal", "ne": "Equal", "gt": "Greater", "ge": "GreaterOrEqual", "lt": "Less",
     "le": "LessOrEqual", "logical_and": "And", "logical_or": "Or", "logical_xor": "Xor", "logical_not": "Not",
     "bitwise_and": "BitwiseAnd", "bitwise_or": "BitwiseOr", "bitwise_xor": "BitwiseXor", "bitwise_not": "BitwiseNot",
@@ -56,16 +56,6 @@ COPY: Mapping[str, str] = {
     "bernoulli": "Bernoulli", "complex": "Concat",
 }  # fmt: skip
 
-# Results that share storage with their first argument.
-VIEWS = (
-    "view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "permute", "transpose", "t", "numpy_T", "mT",
-    "movedim", "swapaxes", "expand", "expand_as", "view_as", "slice", "select", "narrow", "split",
-    "split_with_sizes", "chunk", "unbind", "alias", "detach", "detach_", "_unsafe_view", "lift_fresh_copy",
-    "contiguous", "diagonal", "as_strided", "unsafe_split", "unsafe_chunk", "view_as_real", "view_as_complex",
-    "_reshape_alias", "squeeze_", "unsqueeze_", "broadcast_to", "tensor_split", "unfold_copy", "positive", "real",
-    "alias_copy", "conj", "resolve_conj", "resolve_neg", "_conj",
-)  # fmt: skip
-
 
 def _source(op: TorchOp) -> object:
     return next(iter(op.args.values()), None)
@@ -79,17 +69,11 @@ def _one(op_type: str, *, slots: bool) -> Handler:
     return handler
 
 
-def _view(walk: Lowering, op: TorchOp) -> None:
-    walk.view(op, _source(op))
-
-
 for _table, _slots in ((POINTWISE, True), (REDUCE, False), (COPY, False)):
     for _name, _op_type in _table.items():
         HANDLERS[f"aten.{_name}"] = _one(_op_type, slots=_slots)
         if _table is POINTWISE:
             HANDLERS.setdefault(f"aten.{_name}_", HANDLERS[f"aten.{_name}"])
-for _name in VIEWS:
-    HANDLERS[f"aten.{_name}"] = _view
 
 
 @handles(
@@ -103,6 +87,12 @@ def _cast(walk: Lowering, op: TorchOp) -> None:
         walk.view(op, source)
     else:
         walk.emit(op, "Cast", [source])
+
+
+@handles("aten.addcmul", "aten.addcmul_", "aten.addcdiv", "aten.addcdiv_")
+def _add_product(walk: Lowering, op: TorchOp) -> None:
+    """``self + a * b`` in one kernel; ``product``: its gradients are those of a product."""
+    walk.emit(op, "Add", [op.args[name] for name in ("self", "tensor1", "tensor2")], product=1)
 
 
 @handles("aten.copy_")

@@ -15,7 +15,7 @@ from graphcost.errors import UsageError
 from graphcost.frontends.options import LoadOptions
 from graphcost.placing import AnalysisOptions
 from graphcost.predict import Profile
-from graphcost.recipe import OPTIMIZERS, Execution, OptimizerKernels, Precision
+from graphcost.recipe import OPTIMIZERS, Execution, Layout, OptimizerKernels, Precision
 from graphcost.units import parse_bandwidth, parse_bytes, parse_flops_per_s, parse_share
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -89,6 +89,10 @@ cluster_options = _stack(
 
 training_options = _stack(
     click.option("--precision", default="fp32", show_default=True, metavar="|".join(Precision)),
+    click.option(
+        "--layout", default="nchw", show_default=True, metavar="|".join(Layout),
+        help="Memory order of images in convolutions.",
+    ),
     click.option(
         "--optimizer", default="adam", show_default=True, metavar="|".join(OPTIMIZERS), help="none: forward only."
     ),

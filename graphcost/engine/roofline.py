@@ -1,25 +1,34 @@
 """Time of one operator on one device: the slower of computing and moving, plus a launch.
 
-``t = max(F / (e_c P), bytes / (e_m BW)) + t0`` with efficiencies by operator class.
+``t = max(F / (e P q), bytes / (m BW)) + conversion + t0`` with efficiencies by kernel
+class and ``q`` by tiles and waves.
 Source: Williams, Waterman and Patterson, Roofline (2009), with the class efficiencies
-of ``efficiency.toml``.
+of the files in ``efficiency``.
 """
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
-from importlib.resources import files
-from typing import Any
+from math import sqrt
 
-from graphcost.engine.curves import COMPUTES, curve_for, work_of
+from graphcost.engine.constants import Constants, Row, constants_of
+from graphcost.engine.curves import COMPUTES, curve_for
+from graphcost.engine.curves import work_of as curve_work
+from graphcost.engine.quantisation import K_STEP, is_aligned, tile_share
 from graphcost.hardware import Device
 from graphcost.ir import Phase
 from graphcost.ops import OpClass
-from graphcost.recipe import Precision
+from graphcost.recipe import Precision, Recipe
 from graphcost.training import PlannedOp
+from graphcost.training.work import Part, Work
+
+SLOW_WIDTH = 256
+"""Channels of all groups at which the slow path's row holds."""
+
+
+_KINDS = {"matmul": "linear", "depthwise": "depthwise_3", "norm": "layer_norm"}
+"""Rows for operators whose kernel is not described, where the class has none of its own name."""
 
 
 class Bound(StrEnum):
@@ -33,38 +42,139 @@ class Bound(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OpTime:
-    """An operator's predicted time; ``efficiency`` is the share of the bounding resource's nominal rate."""
+    """An operator's predicted time; ``efficiency`` is the share of the bounding resource's nominal rate.
+
+    ``source``: the file and row that the efficiency is from.
+    """
 
     time_s: float
     bound: Bound
     efficiency: float
+    source: str = ""
 
 
-@cache
-def efficiencies() -> dict[str, Any]:
-    """The table of ``efficiency.toml``."""
-    return tomllib.loads(files("graphcost.engine").joinpath("efficiency.toml").read_text("utf-8"))
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Seconds that an operator would take at full efficiency, apart from what ``row`` makes of them.
+
+    ``matrix_s`` has the losses of size in it (``q``); ``convert_s`` is the traffic of
+    bringing images into a convolution's own order and back.
+    """
+
+    row: Row
+    matrix_s: float
+    vector_s: float
+    memory_s: float
+    convert_s: float
+    launches: int
+    on_vector_units: bool = False
 
 
-EFFICIENCY_SOURCE = "class table (graphcost/engine/efficiency.toml)"
+class DeviceModel:
+    """One device under one recipe: terms and times of operators, the same question asked once."""
+
+    def __init__(self, device: Device, recipe: Recipe) -> None:
+        self.device = device
+        self.constants = constants_of(device, recipe.stack, trains=recipe.trains)
+        self._precision = recipe.precision
+        self._vector = device.vector_peak("float32") or device.peak(_vector_dtype(device, recipe.precision))
+        self._units = device.compute_units or 100  # assumed: a large GPU's, where a device states none
+        self._known: dict[tuple[object, ...], OpTime] = {}
+
+    def time(self, op: PlannedOp) -> OpTime:
+        """Time of all trips of ``op``. An operator without a rule takes no time here: coverage reports it."""
+        if op.cost is None or op.op_class is None:
+            return OpTime(0.0, Bound.UNKNOWN, 0.0)
+        if op.op_class is OpClass.FREE or (op.cost.flops == 0 and op.cost.bytes == 0):
+            return OpTime(0.0, Bound.FREE, 0.0)
+        if self.device.curves:
+            return _measured_time(op, self.device)
+        key = (op.work, op.op_class, op.cost, op.dtype, op.launches, op.repeat, op.phase)
+        if key not in self._known:
+            self._known[key] = self._time(self.terms(op))
+        return self._known[key]
+
+    def _time(self, terms: Terms) -> OpTime:
+        row, rules = terms.row, self.constants.rules
+        share = row.fp32 if terms.on_vector_units else row.compute
+        compute_s = terms.matrix_s / share + terms.vector_s / rules["vector"]
+        memory_s = terms.memory_s / row.memory
+        bound = Bound.COMPUTE if compute_s > memory_s else Bound.MEMORY
+        busy_s = max(compute_s, memory_s)
+        total_s = (
+            busy_s + rules["convert"] * terms.convert_s + terms.launches * rules["launch"] * self.device.launch_s
+        )
+        ideal_s = terms.matrix_s + terms.vector_s if bound is Bound.COMPUTE else terms.memory_s
+        fallback = ", no file for this architecture" if self.constants.is_fallback else ""
+        source = f"efficiency/{self.constants.generation}.toml [{row.name}]{fallback}"
+        return OpTime(total_s, bound, ideal_s / total_s if total_s else 0.0, source)
+
+    def terms(self, op: PlannedOp) -> Terms:
+        """What the efficiencies are applied to."""
+        assert op.cost is not None
+        work = op.work or Work(_KINDS.get(str(op.op_class), str(op.op_class)))
+        row, share = self._row_and_share(op, work)
+        matrix_s = 0.0
+        if op.cost.matmul_flops:
+            # What the autocast lists leave in fp32 runs at the precision's own peak where a device states no other.
+            known = op.dtype == "tf32" or op.dtype in self.device.peak_flops_per_s
+            matrix_s = op.cost.matmul_flops / (share * self.device.peak(op.dtype if known else self._precision.value))
+        return Terms(
+            row=row,
+            matrix_s=matrix_s,
+            vector_s=op.cost.elementwise_flops / self._vector,
+            memory_s=op.cost.bytes / self.device.mem_bytes_per_s,
+            convert_s=self._converted_bytes(op, work) * op.repeat / self.device.mem_bytes_per_s,
+            launches=op.launches * op.repeat,
+            on_vector_units=op.dtype in self.device.vector_dtypes,
+        )
+
+    def _converted_bytes(self, op: PlannedOp, work: Work) -> int:
+        """Matrix units take channels last: in the other order a convolution turns its data and its result."""
+        matrix_units = op.dtype in ("float16", "bfloat16", "tf32") and op.dtype not in self.device.vector_dtypes
+        turned = work.kind.startswith("conv") and not work.channels_last and matrix_units
+        return 2 * work.image_bytes if turned else 0
+
+    def _row_and_share(self, op: PlannedOp, work: Work) -> tuple[Row, float]:
+        """The row, and the share of the rate that the sizes of ``work`` allow."""
+        if op.phase is Phase.UPDATE:
+            return self.constants.row("update"), 1.0
+        half = op.dtype in ("float16", "bfloat16")
+        k_step = K_STEP if half or op.dtype == "tf32" else 1
+        if work.kind == "conv_grouped":
+            return self._grouped(work)
+        row = self.constants.row(work.kind, channels_last=work.channels_last)
+        if op.op_class is OpClass.DEPTHWISE:
+            return row, 1.0  # no matrix product: bound by memory, whatever the kernel
+        share = tile_share(work.m, work.n, work.k, work.batch, self._units, k_step)
+        if work.kind in ("linear", "bmm") and half and work.k and not is_aligned(work.n, work.k):
+            share *= self.constants.rules["misaligned"]
+        if op.dtype == "float32" and work.kind == "conv" and work.window == 3 and work.part is not Part.WGRAD:
+            share *= self.constants.rules["winograd"]
+        return row, share
+
+    def _grouped(self, work: Work) -> tuple[Row, float]:
+        """Grouped convolutions: few channels a group fill little of a tile, and cuDNN of some years has a cliff.
+
+        The rate grows as ``c / (c + half)``. Channels last on such a stack (``grouped_cliff``):
+        a fast path for many groups of some sizes, with the root of ``c``, and a slow one whose
+        rate grows with the whole width, as though it took the groups one after another.
+        """
+        rules, channels = self.constants.rules, max(1, work.channels)
+        if not (work.channels_last and rules["grouped_cliff"]):
+            row = self.constants.row("conv_grouped", channels_last=work.channels_last)
+            return row, channels / (channels + rules["grouped_half_channels"])
+        fast = work.groups >= 16 and work.dilation == 1 and work.groups % 8 == 0 and channels in (4, 8, 16, 32, 64)
+        row = self.constants.row("conv_grouped_fast" if fast else "conv_grouped_slow", channels_last=True)
+        if fast:
+            return row, min(1.0, sqrt(channels / 64))
+        width = (work.groups * channels / SLOW_WIDTH) ** rules["grouped_slow_exponent"]
+        return row, min(4.0, width) * (rules["grouped_slow_strided"] if work.stride > 1 else 1.0)
 
 
 def op_time(op: PlannedOp, device: Device, precision: Precision) -> OpTime:
-    """Time of all trips of ``op``. An operator without a rule takes no time here: coverage reports it."""
-    if op.cost is None or op.op_class is None:
-        return OpTime(0.0, Bound.UNKNOWN, 0.0)
-    if op.op_class is OpClass.FREE or (op.cost.flops == 0 and op.cost.bytes == 0):
-        return OpTime(0.0, Bound.FREE, 0.0)
-    if device.curves:
-        return _measured_time(op, device)
-    entry = efficiencies()["update" if op.phase is Phase.UPDATE else op.op_class]
-    compute_s = _compute_s(op, device, precision, entry["compute"])
-    memory_s = op.cost.bytes / (entry["memory"] * device.mem_bytes_per_s)
-    bound = Bound.COMPUTE if compute_s > memory_s else Bound.MEMORY
-    busy_s = max(compute_s, memory_s)
-    total_s = busy_s + device.launch_s * op.launches * op.repeat
-    nominal = entry["compute"] if bound is Bound.COMPUTE else entry["memory"]
-    return OpTime(total_s, bound, nominal * busy_s / total_s if total_s else 0.0)
+    """Time of one operator by itself; ``DeviceModel`` for many."""
+    return DeviceModel(device, Recipe(precision=precision)).time(op)
 
 
 def _measured_time(op: PlannedOp, device: Device) -> OpTime:
@@ -75,27 +185,19 @@ def _measured_time(op: PlannedOp, device: Device) -> OpTime:
     bound = Bound.COMPUTE if name in COMPUTES else Bound.MEMORY
     if curve is None or (op.launches == 0 and op.phase is not Phase.UPDATE):
         return OpTime(0.0, Bound.UNKNOWN if curve is None else Bound.FREE, 0.0)
-    work = work_of(name, op.cost)
+    work = curve_work(name, op.cost)
     seconds = op.repeat * curve.at(work / op.repeat)
     peak = max(device.peak_flops_per_s.values()) if bound is Bound.COMPUTE else device.mem_bytes_per_s
-    return OpTime(seconds, bound, work / seconds / peak)
+    return OpTime(seconds, bound, work / seconds / peak, "curves measured on the machine")
 
 
-def host_time(launches: int, phase: Phase, *, compiled: bool) -> float:
+def _vector_dtype(device: Device, precision: Precision) -> str:
+    return "tf32" if precision is Precision.TF32 else precision.value
+
+
+def host_time(constants: Constants, launches: int, phase: Phase, *, compiled: bool) -> float:
     """Host time of launching ``launches`` operators (of the update: parameter tensors) one after another."""
-    host = efficiencies()["host"]
     if compiled:
-        return float(launches * host["compiled_op_s"])
+        return float(launches * constants.host["compiled_op_s"])
     key = {Phase.FORWARD: "forward_op_s", Phase.BACKWARD: "backward_op_s", Phase.UPDATE: "param_tensor_s"}[phase]
-    return float(launches * host[key])
-
-
-def _compute_s(op: PlannedOp, device: Device, precision: Precision, share: float) -> float:
-    assert op.cost is not None
-    vector = device.vector_peak("float32") or device.peak("tf32" if precision is Precision.TF32 else precision.value)
-    seconds = op.cost.elementwise_flops / (share * vector)
-    if op.cost.matmul_flops:
-        # What the autocast lists leave in fp32 runs at the precision's own peak where a device states no other.
-        dtype = op.dtype if op.dtype == "tf32" or op.dtype in device.peak_flops_per_s else precision.value
-        seconds += op.cost.matmul_flops / (share * op.matrix_share * device.peak(dtype))
-    return seconds
+    return float(launches * constants.host[key])

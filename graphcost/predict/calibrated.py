@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from graphcost.arch import Architecture, Placement
+from graphcost.engine.constants import Constants
 from graphcost.engine.input import InputPipeline, exposed_input_s, input_stages
-from graphcost.engine.roofline import Bound, host_time, op_time
+from graphcost.engine.roofline import Bound, DeviceModel, host_time
 from graphcost.engine.spread import spread_of
 from graphcost.engine.timeline import BUCKETINGS, Bucket, Bucketing, Overlap, buckets, exposure
 from graphcost.ir import Phase
@@ -35,8 +36,9 @@ def predict_calibrated(
     """
     pipeline = pipeline or InputPipeline()
     device, accumulate = placement.cluster.device, plan.recipe.accumulate
+    model = DeviceModel(device, plan.recipe)
     timed = {
-        phase: tuple(TimedOp(op, op_time(op, device, plan.precision)) for op in ops)
+        phase: tuple(TimedOp(op, model.time(op)) for op in ops)
         for phase, ops in (
             (Phase.FORWARD, plan.forward), (Phase.BACKWARD, plan.backward), (Phase.UPDATE, plan.updates),
         )
@@ -46,7 +48,8 @@ def predict_calibrated(
     memory_s = accumulate * _busy_s(everything, Bound.MEMORY) + _busy_s(timed[Phase.UPDATE], Bound.MEMORY)
     trips = {Phase.FORWARD: accumulate, Phase.BACKWARD: accumulate, Phase.UPDATE: 1}
     busy = {phase: trips[phase] * sum(one.time.time_s for one in ops) for phase, ops in timed.items()}
-    host = {phase: trips[phase] * seconds for phase, seconds in _host(plan, apart=not device.curves).items()}
+    launching = _host(plan, model.constants, apart=not device.curves)
+    host = {phase: trips[phase] * seconds for phase, seconds in launching.items()}
     busy_s, host_s = sum(busy.values()), sum(host.values())
 
     def sent(wait_s: float) -> tuple[Message, ...]:
@@ -94,7 +97,7 @@ def _busy_s(ops: Iterable[TimedOp], bound: Bound) -> float:
     return sum(timed.time.time_s for timed in ops if timed.time.bound is bound)
 
 
-def _host(plan: StepPlan, *, apart: bool) -> dict[Phase, float]:
+def _host(plan: StepPlan, constants: Constants, *, apart: bool) -> dict[Phase, float]:
     """Seconds of launching each phase once; nothing where measured curves hold the launches: not ``apart``."""
     compiled = plan.recipe.execution is Execution.COMPILED
     launched = {
@@ -102,7 +105,7 @@ def _host(plan: StepPlan, *, apart: bool) -> dict[Phase, float]:
         Phase.BACKWARD: _launches(plan.backward),
         Phase.UPDATE: len(plan.updates),
     }
-    return {p: host_time(count, p, compiled=compiled) if apart else 0.0 for p, count in launched.items()}
+    return {p: host_time(constants, count, p, compiled=compiled) if apart else 0.0 for p, count in launched.items()}
 
 
 def _spread(wait_s: float, host: Mapping[Phase, float]) -> dict[Phase, float]:

@@ -38,15 +38,18 @@ class TypedOp:
     node: OpNode
 
 
-def under(operators: Iterable[tuple[str, OpNode]], precision: Precision) -> Iterator[TypedOp]:
+def under(
+    operators: Iterable[tuple[str, OpNode]], precision: Precision, *, half_ops: frozenset[str] = frozenset()
+) -> Iterator[TypedOp]:
     """``operators`` as ``precision`` runs them, casts before their reader.
 
     fp32, tf32 and bf16 run everything in one format, whatever the file stores.
+    ``half_ops``: what else AMP runs in the half format.
     """
     if precision.is_amp:
         half = precision.half_dtype
         assert half is not None
-        yield from _Autocast(half).run(operators)
+        yield from _Autocast(half, half_ops).run(operators)
         return
     one = precision.half_dtype or "float32"
     formats = _Formats()
@@ -81,8 +84,9 @@ class _Formats:
 class _Autocast:
     """One pass over a graph in execution order; ``dtype`` of every value that is not fp32."""
 
-    def __init__(self, half: str) -> None:
+    def __init__(self, half: str, half_ops: frozenset[str]) -> None:
         self._half = half
+        self._half_ops = _HALF_OPS | half_ops
         self._dtype: dict[str, str] = {}
         self._cast_params: set[str] = set()
         self._formats = _Formats()
@@ -122,7 +126,11 @@ class _Autocast:
 
     def _wanted(self, node: OpNode) -> str | None:
         """The format of the list the operator is on; None: the widest of its inputs."""
-        if op_class_of(node) in _HALF_CLASSES or node.op_type in _HALF_OPS:
+        if (
+            op_class_of(node) in _HALF_CLASSES
+            or node.op_type in self._half_ops
+            or node.attrs.get("autocast") == "half"
+        ):
             return self._half
         return "float32" if node.op_type in _FP32_OPS else None
 

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 from graphcost.errors import UsageError
 from graphcost.graph import operators, parameters
 from graphcost.ir import OpNode, Param, ParamKind, Phase
-from graphcost.recipe import Execution, Recipe
+from graphcost.recipe import Execution, Layout, Recipe
 from graphcost.registry import did_you_mean
+from graphcost.training.attention_parts import taken_apart
 from graphcost.training.autocast import under
 from graphcost.training.fusion import Fusion, fuse, unfused
 from graphcost.training.gradients import gradients_of, values_read
@@ -37,9 +38,13 @@ def plan_step(graph: OpGraph, recipe: Recipe | None = None) -> StepPlan:
     recipe = recipe or Recipe()
     model = graph.graph["model"]
     params = parameters(graph)
-    typed = list(under(((node_id, node) for node_id, node, _ in operators(graph)), recipe.precision))
+    nodes = ((node_id, node) for node_id, node, _ in operators(graph))
+    parts = nodes if recipe.fused_attention else taken_apart(nodes)
+    typed = list(under(parts, recipe.precision, half_ops=recipe.half_ops))
     ids = [op.owner for op in typed]
-    laid = list(lay_out((op.node for op in typed), trains=recipe.trains))
+    last = recipe.layout is Layout.CHANNELS_LAST
+    images = model.inputs if last else {}
+    laid = list(lay_out((op.node for op in typed), trains=recipe.trains, channels_last=last, images=images))
     root = {name: storage for op in laid for name, storage in zip(op.node.output_names, op.writes, strict=False)}
     outputs = frozenset(root.get(name, name) for name in model.outputs)
     trained = _trained(params, recipe.freeze)
@@ -74,7 +79,7 @@ def plan_step(graph: OpGraph, recipe: Recipe | None = None) -> StepPlan:
 
 def _forward(laid: Sequence[Laid], ids: Sequence[str], fusion: Fusion, recipe: Recipe) -> list[PlannedOp]:
     kernels = Kernels(laid, ids, fusion, recipe)
-    return [kernels.forward(position) for position in range(len(laid))]
+    return [op for position in range(len(laid)) for op in kernels.forward(position)]
 
 
 def _trained(params: Mapping[str, Param], freeze: Iterable[str]) -> frozenset[str]:
@@ -125,7 +130,7 @@ def _backward(
     begun: set[str] = set()
     for one in reversed(tape):
         node = laid[one.position].node
-        backward.append(kernels.backward(one))
+        backward += kernels.backward(one)
         for index in sorted(one.wrt):
             stored = [param.name for param in node.params_at(index) if param.name in trained]
             names = {f"parameter {name}" for name in stored} or {_name(node, index)}

@@ -8,17 +8,19 @@ from dataclasses import replace
 from graphcost.graph import cost_key
 from graphcost.ir import OpCost, OpNode, Phase
 from graphcost.ops import OpClass, backward_cost, find_rule, forward_cost
-from graphcost.recipe import Precision, Recipe
+from graphcost.recipe import Execution, Precision, Recipe
 from graphcost.training.fusion import Fusion, Group
 from graphcost.training.plan import PlannedOp
 from graphcost.training.saved import TapeOp
 from graphcost.training.views import Laid
+from graphcost.training.work import SPLIT_BACKWARD, Part, Work, work_of
 
 ON_CHIP_ROW_BYTES = 64 * 1024
 """assumed: a longer row of a softmax or normalisation does not stay on chip and is read twice."""
 
 _MATRIX = frozenset({OpClass.MATMUL, OpClass.CONV, OpClass.DEPTHWISE, OpClass.ATTENTION, OpClass.RECURRENT})
 _PEAKS = frozenset({"float16", "bfloat16", "float32"})
+_PRODUCTS = frozenset({"Mul", "Div"})
 _FREE = OpCost()
 
 
@@ -33,32 +35,53 @@ class Kernels:
         self._known: dict[Hashable, OpCost | None] = {}
         self._fetched: set[tuple[int, str, Phase]] = set()
 
-    def forward(self, position: int) -> PlannedOp:
-        """The operator's forward pass."""
+    def forward(self, position: int) -> list[PlannedOp]:
+        """The operator's forward pass, after the copies it needs."""
         op = self._laid[position]
         cost = self._forward_cost(op)
-        launches = _launches(op)
-        if cost is not None and op.node.repeat != 1:
-            cost = cost * op.node.repeat
+        work = work_of(op, Part.FORWARD, cost)
         group = self._group(position)
+        alone = _copies_alone(op, group)
+        if cost is not None:
+            cost = (cost if alone else cost + _copied(op)) * op.node.repeat
+        launches = int(_runs(op)) + (0 if alone else len(op.copied))
         if group is not None and cost is not None:
             cost = self._fused_forward(cost, op, group)
             launches = int(self._fusion.leads(position))
-        return self._planned(position, Phase.FORWARD, cost, launches)
+        copies = self._copies(position, Phase.FORWARD) if alone and cost is not None else []
+        return [*copies, self._planned(position, Phase.FORWARD, cost, launches, work)]
 
-    def backward(self, one: TapeOp) -> PlannedOp:
-        """The operator's backward pass."""
+    def backward(self, one: TapeOp) -> list[PlannedOp]:
+        """The operator's backward pass: one kernel an operand of a contraction; copies are undone by copies."""
         op = self._laid[one.position]
-        cost = self._backward_cost(op, one.wrt)
-        launches = int(cost is None or cost.bytes > 0)
-        if cost is not None and op.node.repeat != 1:
-            cost = cost * op.node.repeat
         group = self._group(one.position)
-        if group is not None and cost is not None and op.op_class not in _MATRIX:
-            cost = self._fused_backward(cost, op, one.wrt, group)
-            launches = int(group.members[-1] == one.position or self._laid[group.members[0]].op_class in _MATRIX)
-            launches = min(launches, int(cost.bytes > 0))
-        return self._planned(one.position, Phase.BACKWARD, cost, launches)
+        alone = _copies_alone(op, group)
+        made = []
+        for part, wrt in _gradients(op, one.wrt):
+            cost = self._backward_cost(op, wrt)
+            work = work_of(op, part, cost)
+            if cost is not None:
+                cost = (cost if alone else cost + _copied(op)) * op.node.repeat
+            launches = int(cost is None or cost.bytes > 0)
+            if group is not None and cost is not None and op.op_class not in _MATRIX:
+                cost = self._fused_backward(cost, op, wrt, group)
+                ends = group.members[-1] == one.position or self._laid[group.members[0]].op_class in _MATRIX
+                launches = int(ends and cost.bytes > 0)
+            made.append(self._planned(one.position, Phase.BACKWARD, cost, launches, work))
+        alone = alone and op.node.op_type != "MatMul"  # its gradients are seen as the operands lay before
+        copies = self._copies(one.position, Phase.BACKWARD) if alone and made[0].cost is not None else []
+        return [*made, *copies]
+
+    def _copies(self, position: int, phase: Phase) -> list[PlannedOp]:
+        """Inputs that are brought into another order first, or whose gradients are brought back."""
+        op = self._laid[position]
+        made = []
+        for index in op.copied:
+            size = op.node.require(index).size_bytes * op.node.repeat
+            planned = self._planned(position, phase, OpCost(0, 0, size, size), 1, Work("copy"))
+            source = op.node.input_names[index] if index < len(op.node.input_names) else op.node.name
+            made.append(replace(planned, name=f"copy of {source}", op_type="Copy", op_class=OpClass.COPY))
+        return made
 
     def gradient_sum(self, position: int, index: int) -> PlannedOp:
         """The sum of a further part of the gradient of an operator's input."""
@@ -70,7 +93,7 @@ class Kernels:
         if self._group(position) is not None:  # rides in the kernel that reads the sum
             cost = OpCost(0, spec.numel, size, 0)
         return replace(
-            self._planned(position, Phase.BACKWARD, cost, int(cost.write_bytes > 0)),
+            self._planned(position, Phase.BACKWARD, cost, int(cost.write_bytes > 0), Work("pointwise")),
             name=f"gradient sum of {stored or node.input_names[index]}",
             op_type="Add",
             op_class=OpClass.POINTWISE,
@@ -82,7 +105,7 @@ class Kernels:
         group = self._fusion.group_of[position]
         return group if group is not None and len(group.members) > 1 else None
 
-    def _planned(self, position: int, phase: Phase, cost: OpCost | None, launches: int) -> PlannedOp:
+    def _planned(self, position: int, phase: Phase, cost: OpCost | None, launches: int, work: Work) -> PlannedOp:
         op = self._laid[position]
         known = find_rule(op.node) is not None
         free = op.is_view and (cost is None or cost.bytes == 0)
@@ -96,32 +119,35 @@ class Kernels:
             repeat=op.node.repeat,
             dtype=_dtype(op, self._recipe.precision),
             launches=launches,
-            matrix_share=_matrix_share(op.node) if op.op_class in _MATRIX else 1.0,
+            work=work,
         )
 
     def _forward_cost(self, op: Laid) -> OpCost | None:
-        """One trip of an eager kernel, with the copies it needs first."""
+        """One trip of an eager kernel, without the copies it needs first."""
         if op.is_view:
             return _FREE if find_rule(op.node) is not None else None
         rule = find_rule(op.node)
-        copied = op.copied_bytes
         if rule is not None and rule.is_free:
-            return OpCost(0, 0, copied, copied)
+            return _FREE
         cost = self._asked(op.node, None)
         if cost is None:
             return None
         more = _extra_pass_bytes(op) if self._recipe.trains or op.node.op_type != "BatchNormalization" else 0
-        return cost + OpCost(0, 0, copied + more, copied) if copied or more else cost
+        return cost + OpCost(0, 0, more, 0) if more else cost
 
     def _backward_cost(self, op: Laid, wrt: frozenset[int]) -> OpCost | None:
-        """One trip: a view of everything passes its gradient on; copies are undone by copies."""
+        """One trip: a view of everything passes its gradient on."""
         if op.is_view and find_rule(op.node) is not None:
             source, out = op.node.spec(0), op.node.outputs[0] if op.node.outputs else None
             if source is not None and out is not None and source.numel == out.numel:
                 return _FREE
+        if op.node.op_type == "Concat" and len(op.node.inputs) > 1:
+            return _FREE  # the gradients are views of the sum's
         cost = self._asked(op.node, wrt)
-        copied = op.copied_bytes
-        return cost if cost is None or not copied else cost + OpCost(0, 0, copied, copied)
+        is_product = op.node.op_type in _PRODUCTS or op.node.attrs.get("product")
+        if cost is not None and is_product and self._recipe.execution is Execution.EAGER:
+            cost += _product_kept(op.node, wrt)
+        return cost
 
     def _asked(self, node: OpNode, wrt: frozenset[int] | None) -> OpCost | None:
         seen = cost_key(node)
@@ -174,11 +200,36 @@ class Kernels:
         return True
 
 
-def _launches(op: Laid) -> int:
-    """Eager kernels of one trip."""
+def _runs(op: Laid) -> bool:
+    """Whether the operator has a kernel of its own."""
     rule = find_rule(op.node)
-    runs = not op.is_view and rule is not None and not rule.is_free
-    return int(runs) + len(op.copied)
+    return not op.is_view and rule is not None and not rule.is_free
+
+
+def _copies_alone(op: Laid, group: Group | None) -> bool:
+    """Whether copies are kernels of their own: not a reshape's, and not where a compiler makes them in a loop."""
+    return _runs(op) and (group is None or op.op_class in _MATRIX)
+
+
+def _product_kept(node: OpNode, wrt: frozenset[int]) -> OpCost:
+    """Eager gradients of a factor that was broadcast: the whole product is written, then summed down."""
+    out = node.outputs[0] if node.outputs else None
+    if out is None:
+        return _FREE
+    sums = sum(0 < node.require(index).numel < out.numel for index in wrt)
+    return OpCost(0, 0, sums * out.size_bytes, sums * out.size_bytes)
+
+
+def _copied(op: Laid) -> OpCost:
+    return OpCost(0, 0, op.copied_bytes, op.copied_bytes)
+
+
+def _gradients(op: Laid, wrt: frozenset[int]) -> list[tuple[Part, frozenset[int]]]:
+    """Kernels of an operator's backward pass and the inputs that each gives the gradient of."""
+    if op.node.op_type not in SPLIT_BACKWARD or op.node.domain:
+        return [(Part.DGRAD, wrt)]
+    parts = [(Part.DGRAD, wrt & {0}), (Part.WGRAD, wrt & {1}), (Part.BIAS, wrt - {0, 1})]
+    return [(part, inputs) for part, inputs in parts if inputs]
 
 
 def _extra_pass_bytes(op: Laid) -> int:
@@ -198,13 +249,3 @@ def _dtype(op: Laid, precision: Precision) -> str:
     if precision is Precision.TF32 and op.op_class in _MATRIX:
         return "tf32"
     return out if out in _PEAKS else "float32"
-
-
-def _matrix_share(node: OpNode) -> float:
-    """1 where the innermost sizes fill 16-byte loads, half else (NVIDIA's alignment rule; recalled)."""
-    spec = node.outputs[0] if node.outputs else None
-    if spec is None or spec.dtype not in ("float16", "bfloat16"):
-        return 1.0
-    tensors = [s for s in (node.spec(0), node.spec(1), spec) if s is not None and len(s.shape) > 1]
-    axis = 1 if node.op_type in ("Conv", "ConvTranspose") else -1
-    return 1.0 if all(s.shape[axis] % 8 == 0 for s in tensors) else 0.5

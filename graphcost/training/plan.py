@@ -10,15 +10,16 @@ from graphcost.ops import OpClass
 from graphcost.recipe import Optimizer, Precision, Recipe
 from graphcost.training.gradients import Gradient
 from graphcost.training.memory import Memory
+from graphcost.training.work import Work
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedOp:
     """Something that runs in one phase, on behalf of the operator ``id``.
 
-    ``cost`` covers all its trips; None: no rule. ``dtype`` is the format it computes in,
-    ``matrix_share`` the share of the matrix units' rate that its sizes allow.
+    ``cost`` covers all its trips; None: no rule. ``dtype`` is the format it computes in.
     ``launches``: kernels per trip, 0 for views and for what rides in another's kernel.
+    ``work``: what the kernel does; None where nothing is known beyond ``op_class``.
     """
 
     id: str
@@ -30,7 +31,7 @@ class PlannedOp:
     repeat: int = 1
     dtype: str = "float32"
     launches: int = 1
-    matrix_share: float = 1.0
+    work: Work | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,17 +9,30 @@ Source: torch's view rule (``at::detail::computeStride``) and ``aten::matmul``'s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
 from graphcost.ir import OpNode, TensorSpec
 from graphcost.ops import OpClass, op_class_of
-
-Strides = tuple[int, ...]
+from graphcost.training.strides import (
+    Strides,
+    broadcast,
+    channels_last,
+    contiguous,
+    dense_like,
+    is_channels_last,
+    same_order,
+    view_strides,
+)
 
 _RESHAPES = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "ExpandDims", "BitCast"})
 _NEED_CONTIGUOUS = frozenset({OpClass.NORM, OpClass.SOFTMAX, OpClass.CONV, OpClass.DEPTHWISE, OpClass.POOL})
+
+
+_EITHER_ORDER = frozenset({OpClass.CONV, OpClass.DEPTHWISE, OpClass.POOL})
+_EITHER_ORDER_TYPES = frozenset({"BatchNormalization", "Concat", "Pad", "Resize", "Upsample"})
+"""Kernels that take images in the order they lie in and give it on: torch's memory format propagation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +41,7 @@ class Laid:
 
     ``reads``: storage of each input, ``writes``: of each output (a view's is its source's).
     ``is_view``: nothing runs. ``copied``: inputs that are copied first; of a reshape, the
-    copy is all it does.
+    copy is all it does. ``channels_last``: the order that its kernel takes an image in.
     """
 
     node: OpNode
@@ -37,6 +50,7 @@ class Laid:
     writes: tuple[str, ...]
     is_view: bool
     copied: tuple[int, ...] = ()
+    channels_last: bool = False
 
     @property
     def copied_bytes(self) -> int:
@@ -44,93 +58,61 @@ class Laid:
         return sum(spec.size_bytes for i in self.copied if (spec := self.node.spec(i)) is not None)
 
 
-def contiguous(shape: tuple[int, ...]) -> Strides:
-    """Row-major strides in elements.
+def lay_out(
+    nodes: Iterable[OpNode],
+    *,
+    trains: bool = True,
+    channels_last: bool = False,
+    images: Mapping[str, TensorSpec] | None = None,
+) -> Iterator[Laid]:
+    """Every operator in order with the storages of its values. Dropout does nothing unless the step ``trains``.
 
-    >>> contiguous((2, 3, 4))
-    (12, 4, 1)
+    ``channels_last``: the weights of convolutions are kept in that order, and so are the inputs ``images``.
     """
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(1, size)
-    return tuple(reversed(strides))
-
-
-def view_strides(shape: tuple[int, ...], strides: Strides, target: tuple[int, ...]) -> Strides | None:
-    """Strides of a view of ``target`` shape, or None where only a copy has it.
-
-    Axes of the source merge where each one steps over the whole of the next.
-
-    >>> view_strides((2, 3, 4), (12, 4, 1), (6, 4)), view_strides((3, 2, 4), (4, 12, 1), (6, 4))
-    ((4, 1), None)
-    """
-    if prod(shape) != prod(target) or 0 in shape:
-        return contiguous(target)
-    found: list[int] = []
-    left = [(size, stride) for size, stride in zip(shape, strides, strict=True) if size != 1]
-    position = len(left) - 1
-    chunk, base = (1, 1) if not left else left[position]
-    while position > 0 and left[position - 1][1] == left[position][0] * left[position][1]:
-        position -= 1
-        chunk *= left[position][0]
-    taken = 1
-    for size in reversed(target):
-        if taken == chunk and size != 1 and position > 0:
-            position -= 1
-            chunk, base, taken = left[position][0], left[position][1], 1
-            while position > 0 and left[position - 1][1] == left[position][0] * left[position][1]:
-                position -= 1
-                chunk *= left[position][0]
-        if size != 1 and chunk % (taken * size):
-            return None
-        found.append(base * taken)
-        taken *= size
-    return tuple(reversed(found))
-
-
-def is_dense(shape: tuple[int, ...], strides: Strides) -> bool:
-    """Whether the elements fill their storage, in whatever order of axes.
-
-    >>> is_dense((2, 3), (1, 2)), is_dense((2, 3), (0, 1))
-    (True, False)
-    """
-    step = 1
-    for stride, size in sorted(zip(strides, shape, strict=True)):
-        if size != 1 and stride != step:
-            return False
-        step *= max(1, size)
-    return True
-
-
-def lay_out(nodes: Iterable[OpNode], *, trains: bool = True) -> Iterator[Laid]:
-    """Every operator in order with the storages of its values. Dropout does nothing unless the step ``trains``."""
-    walk = _Walk(trains)
+    walk = _Walk(trains, channels_last, images or {})
     for node in nodes:
         yield walk.step(node)
 
 
 class _Walk:
-    def __init__(self, trains: bool) -> None:
+    def __init__(self, trains: bool, last: bool, images: Mapping[str, TensorSpec]) -> None:
         self._trains = trains
+        self._last = last
         self._root: dict[str, str] = {}
         self._strides: dict[str, Strides] = {}
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        for name, spec in images.items():
+            if len(spec.shape) in (4, 5):
+                self._strides[name] = channels_last(spec.shape)
 
     def step(self, node: OpNode) -> Laid:
         op_class = op_class_of(node)
         reads = tuple(self._root.get(name, name) for name in node.input_names)
         seen = self._view(node)
         if seen is not None:
-            for name, strides in seen.items():
+            for (name, strides), out in zip(seen.items(), node.outputs, strict=False):
                 self._root[name] = reads[0]
                 self._strides[name] = strides
+                if out is not None:
+                    self._shapes[name] = out.shape
             return Laid(node, op_class, reads, (reads[0],) * len(node.output_names), is_view=True)
         if self._reshapes(node) and node.spec(0) is not None and node.input_names and node.output_names:
             return Laid(node, OpClass.COPY, reads, node.output_names, is_view=False, copied=(0,))
-        copied = tuple(self._copied(node, op_class))
+        last = self._takes_last(node, op_class)
+        copied = tuple(self._copied(node, op_class, last))
         reads = tuple(f"{name}@{node.output_names[0]}" if i in copied else name for i, name in enumerate(reads))
-        self._keep_order(node, op_class)
-        return Laid(node, op_class, reads, node.output_names, is_view=False, copied=copied)
+        self._keep_order(node, op_class, last)
+        return Laid(node, op_class, reads, node.output_names, is_view=False, copied=copied, channels_last=last)
+
+    def _takes_last(self, node: OpNode, op_class: OpClass | None) -> bool:
+        """Whether the kernel works on channels last: its data lies so, or its weight does."""
+        if op_class not in _EITHER_ORDER and node.op_type not in _EITHER_ORDER_TYPES:
+            return False
+        found = self._of(node, 0)
+        if found is None or len(found[0].shape) not in (4, 5):
+            return False
+        weights = self._last and op_class in (OpClass.CONV, OpClass.DEPTHWISE)
+        return weights or is_channels_last(found[0].shape, found[1])
 
     def _reshapes(self, node: OpNode) -> bool:
         """Whether the values stay as they are: reshapes, and a dropout that drops nothing."""
@@ -153,6 +135,8 @@ class _Walk:
             return None
         spec, strides = source
         shapes = {name: out.shape for name, out in zip(node.output_names, node.outputs, strict=False) if name and out}
+        if node.op_type == "Identity" and node.attrs.get("contiguous") and strides != contiguous(spec.shape):
+            return None
         if self._reshapes(node):
             found = {name: view_strides(spec.shape, strides, shape) for name, shape in shapes.items()}
             return (
@@ -166,24 +150,30 @@ class _Walk:
             perm = node.attrs.get("perm") or tuple(reversed(range(len(strides))))
             return {name: tuple(strides[axis] for axis in perm) for name in shapes}
         if node.op_type == "Expand":
-            return {name: _broadcast(spec.shape, strides, shape) for name, shape in shapes.items()}
+            return {name: broadcast(spec.shape, strides, shape) for name, shape in shapes.items()}
         if node.op_type in ("Slice", "Split") and all(_within(shape, spec.shape) for shape in shapes.values()):
             steps = _steps(node, len(strides))
             if any(step < 1 for step in steps):
                 return None  # torch has no negative strides: flip copies
             return dict.fromkeys(shapes, tuple(a * b for a, b in zip(strides, steps, strict=True)))
+        if node.op_type == "Split" and all(len(shape) == len(strides) - 1 for shape in shapes.values()):
+            axis = int(node.attrs.get("axis", 0)) % len(strides)  # torch's unbind: the axis is gone
+            return dict.fromkeys(shapes, strides[:axis] + strides[axis + 1 :])
         if node.op_type == "Gather" and not node.params_at(0) and (at := node.spec(1)) is not None and not at.shape:
             axis = int(node.attrs.get("axis", 0)) % max(1, len(strides))
             return dict.fromkeys(shapes, strides[:axis] + strides[axis + 1 :])
         return None
 
-    def _copied(self, node: OpNode, op_class: OpClass | None) -> Iterator[int]:
+    def _copied(self, node: OpNode, op_class: OpClass | None, last: bool) -> Iterator[int]:
         """Inputs that the operator cannot read as they lie."""
         if node.op_type == "MatMul":
             yield from self._unfolded(node)
+        elif node.op_type == "Gemm":
+            yield from self._unfolded_rows(node)
         elif op_class in _NEED_CONTIGUOUS and (found := self._of(node, 0)) is not None:
             spec, strides = found
-            if view_strides(spec.shape, strides, (spec.numel,)) is None:
+            wanted = channels_last(spec.shape) if last else contiguous(spec.shape)
+            if not same_order(spec.shape, strides, wanted):
                 yield 0
 
     def _unfolded(self, node: OpNode) -> Iterator[int]:
@@ -204,20 +194,33 @@ class _Walk:
             if not dense or view_strides(spec.shape, strides, leading) is None:
                 yield index
 
-    def _keep_order(self, node: OpNode, op_class: OpClass | None) -> None:
-        """Pointwise results lie like their input, attention's with heads beside head size."""
+    def _unfolded_rows(self, node: OpNode) -> Iterator[int]:
+        """The data of a linear layer, where its leading axes are no rows of one matrix."""
+        name = node.input_names[0] if node.input_names else ""
+        shape, spec = self._shapes.get(name), node.spec(0)
+        strides = self._strides.get(name)
+        if shape is None or strides is None or spec is None or len(shape) < 3 or prod(shape) != spec.numel:
+            return
+        rows = view_strides(shape, strides, (prod(shape[:-1]), shape[-1]))
+        if rows is None or 1 not in rows:
+            yield 0
+
+    def _keep_order(self, node: OpNode, op_class: OpClass | None, last: bool) -> None:
+        """Pointwise results lie like their input, images like the kernel's, attention's heads beside head size."""
         out = node.outputs[0] if node.outputs else None
         if out is None or not node.output_names:
             return
         if node.op_type == "Attention" and len(out.shape) == 4 and not node.domain:
             _, heads, length, width = out.shape
             self._strides[node.output_names[0]] = (length * heads * width, width, heads * width, 1)
+        elif last and len(out.shape) in (4, 5):
+            self._strides[node.output_names[0]] = channels_last(out.shape)
         elif op_class is OpClass.POINTWISE:
             for index, spec in enumerate(node.inputs):
                 found = self._of(node, index)
                 if found is not None and spec is not None and spec.shape == out.shape:
-                    if is_dense(spec.shape, found[1]):
-                        self._strides[node.output_names[0]] = found[1]
+                    self._strides[node.output_names[0]] = dense_like(spec.shape, found[1])
+                    self._shapes[node.output_names[0]] = out.shape
                     return
 
 
@@ -226,19 +229,11 @@ def _within(shape: tuple[int, ...], source: tuple[int, ...]) -> bool:
 
 
 def _steps(node: OpNode, rank: int) -> Strides:
-    """A slice's step along every axis; 1 where it says none."""
+    """A slice's step along every axis; 1 where it says none. Attributes are those of the torch frontend."""
     steps = [1] * rank
+    if "step" in node.attrs:
+        steps[int(node.attrs["axis"]) % rank] = int(node.attrs["step"])
     given = node.values.get(4, ()) if node.op_type == "Slice" else ()
     for axis, step in zip(node.values.get(3, range(len(given))), given, strict=False):
         steps[int(axis) % rank] = int(step)
     return tuple(steps)
-
-
-def _broadcast(shape: tuple[int, ...], strides: Strides, target: tuple[int, ...]) -> Strides:
-    """Strides after broadcasting: 0 along axes that repeat."""
-    added = len(target) - len(shape)
-    padded = (1,) * max(0, added) + shape
-    steps = (0,) * max(0, added) + strides
-    return tuple(
-        0 if have == 1 and want != 1 else step for have, want, step in zip(padded, target, steps, strict=False)
-    )
