@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -19,10 +19,10 @@ from benchmarks.fit import graphs
 from graphcost.engine.roofline import DeviceModel
 from graphcost.graph import build_graph
 from graphcost.hardware import Device
-from graphcost.ir import Model
 from graphcost.ops import OpClass
-from graphcost.recipe import HALF_NORMS, Recipe
+from graphcost.recipe import Recipe
 from graphcost.training import StepPlan, plan_step
+from graphcost.validation.traces import FAST_NORMS_IN, with_fast_norms
 
 FITTED = ("convert", "launch", "vector")
 """Rules that are applied to the terms, not in them."""
@@ -68,22 +68,6 @@ def _code_digest() -> str:
             digest.update(path.read_bytes())
     digest.update((package / "recipe.py").read_bytes())
     return digest.hexdigest()
-
-
-FAST_NORMS_IN = "timm/layers/norm"
-"""Norms called in those files (``norm.py``, ``norm_act.py``) run in the half format where the library's fast norms
-are on; torch's own classes do not."""
-
-
-def with_fast_norms(model: Model) -> Model:
-    """The library's own norms marked to run in the half format under AMP."""
-    nodes = (
-        replace(node, attrs={**node.attrs, "autocast": "half"})
-        if FAST_NORMS_IN in node.origin and node.op_type in HALF_NORMS
-        else node
-        for node in model.nodes
-    )
-    return replace(model, nodes=tuple(nodes))
 
 
 def timm_features(

@@ -1,8 +1,6 @@
 """Graphs of timm models, traced once and kept on disk, at any batch.
 
-A trace takes seconds and a table has hundreds of models, so each (name, image size) is
-traced once, at a batch that is a prime which no layer has in its sizes: every size that
-it divides belongs to the batch, and another batch is a multiplication.
+How one trace serves every batch: ``graphcost/validation/traces.py``.
 
 ``python -m benchmarks.fit graphs TABLE ...`` traces every model of timm's result tables;
 what is there already is kept, failures are listed by name in ``failures.json``.
@@ -12,23 +10,19 @@ from __future__ import annotations
 
 import argparse
 import csv
-import gzip
 import json
 import os
 import signal
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from graphcost.graph import build_graph
-from graphcost.graph_io import graph_to_dict, model_from_dict
-from graphcost.ir import Model, OpNode, TensorSpec
-
-TRACE_BATCH = 1009
-"""A prime: no channel count, head size or image size of these models is a multiple of it."""
+from graphcost.frontends.options import LoadOptions
+from graphcost.ir import Model
+from graphcost.sources import load_model
+from graphcost.validation.traces import TRACE_BATCH, at_batch, read_trace, store, trace_file
 
 MODEL_TIMEOUT_S = 120
 
@@ -40,67 +34,18 @@ def cache_folder() -> Path:
 
 def graph_file(name: str, image: int) -> Path:
     """Where the trace of ``timm:name`` at ``image`` pixels lies."""
-    return cache_folder() / "timm" / f"{name}@{image}.json.gz"
+    return trace_file(f"timm:{name}", {"image": image}, cache_folder())
 
 
 def trace(name: str, image: int) -> Model:
     """``timm:name`` through the torch frontend at the trace's batch. Needs timm and torch."""
-    from graphcost.frontends.options import LoadOptions
-    from graphcost.sources import load_model
-
     return load_model(f"timm:{name}", LoadOptions(batch=TRACE_BATCH, dims={"image": image}))
-
-
-def store(model: Model, path: Path) -> None:
-    """Write a trace; a file is there whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    with gzip.open(part, "wt", encoding="utf-8", compresslevel=4) as file:
-        json.dump(graph_to_dict(build_graph(model)), file)
-    part.rename(path)
 
 
 def load(name: str, image: int, batch: int) -> Model | None:
     """The traced model at ``batch``, or None where there is no trace."""
-    path = graph_file(name, image)
-    if not path.exists():
-        return None
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        return at_batch(model_from_dict(json.load(file), str(path)), batch)
-
-
-def at_batch(model: Model, batch: int) -> Model:
-    """A trace at another batch: every size that the trace's batch divides is scaled.
-
-    >>> from graphcost.models_zoo import build
-    >>> at_batch(build("mlp", batch=TRACE_BATCH), 8) == replace(build("mlp", batch=8), batch=8)
-    True
-    """
-    specs: dict[TensorSpec, TensorSpec] = {}
-
-    def scaled(value: Any) -> Any:
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value // TRACE_BATCH * batch if value % TRACE_BATCH == 0 else value
-        return tuple(scaled(one) for one in value) if isinstance(value, tuple) else value
-
-    def spec(one: TensorSpec | None) -> TensorSpec | None:
-        if one is None:
-            return None
-        if one not in specs:
-            specs[one] = replace(one, shape=scaled(one.shape))
-        return specs[one]
-
-    def node(one: OpNode) -> OpNode:
-        return replace(
-            one,
-            inputs=tuple(spec(s) for s in one.inputs),
-            outputs=tuple(spec(s) for s in one.outputs),
-            attrs={key: scaled(value) for key, value in one.attrs.items()},
-            values={key: scaled(value) for key, value in one.values.items()},
-        )
-
-    inputs = {name: replace(one, shape=scaled(one.shape)) for name, one in model.inputs.items()}
-    return replace(model, nodes=tuple(node(one) for one in model.nodes), inputs=inputs, batch=batch)
+    model = read_trace(graph_file(name, image))
+    return None if model is None else at_batch(model, batch)
 
 
 def wanted(tables: list[Path]) -> list[tuple[str, int]]:

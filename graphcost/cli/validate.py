@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from graphcost.cli.options import shared_flags
@@ -28,12 +30,20 @@ from graphcost.validation import tables_in, validate
 @click.option("--format", "form", type=click.Choice(list(VALIDATION_FORMATS)), default="text", show_default=True)
 @click.option("--output", metavar="FILE", help="Write to a file instead of stdout.")
 @click.option("--rows", metavar="FILE.csv", help="One line a row: prediction, interval, error, reason.")
+@click.option(
+    "--cache",
+    envvar="GRAPHCOST_CACHE",
+    type=Path,
+    default=Path.home() / ".cache" / "graphcost",
+    metavar="FOLDER",
+    help="Where traces of timm models are kept (default ~/.cache/graphcost, or $GRAPHCOST_CACHE).",
+)
 @click.option("--exit-zero", is_flag=True, help="Exit 0 where a table is out of tolerance.")
 @shared_flags
 def command(
     tables: tuple[str, ...], where: tuple[str, ...], sample: int | None, seed: int, profile: str,
-    tolerance: float | None, form: str, output: str | None, rows: str | None, exit_zero: bool, quiet: bool,
-    debug: bool,
+    tolerance: float | None, form: str, output: str | None, rows: str | None, cache: Path, exit_zero: bool,
+    quiet: bool, debug: bool,
 ) -> int:  # fmt: skip
     """Predict every row of the measured TABLEs (CSV files or folders), and say how far off.
 
@@ -47,6 +57,7 @@ def command(
         sample=sample,
         seed=seed,
         tolerance=tolerance,
+        cache=cache,
         progress=lambda text: say(text, quiet=quiet),
     )
     if rows is not None:

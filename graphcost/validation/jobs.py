@@ -19,13 +19,23 @@ from graphcost.device_db import load_cluster, load_device
 from graphcost.hardware import Cluster
 from graphcost.links import LinkKind
 from graphcost.models_zoo import describe, names
+from graphcost.recipe import (
+    HALF_EVERYTHING,
+    OPTIMIZERS,
+    Execution,
+    Layout,
+    OptimizerKernels,
+    Precision,
+    Recipe,
+    Stack,
+)
 from graphcost.units import parse_bandwidth
 from graphcost.validation.tables import MeasuredRow
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to build and where it runs. ``batch``: samples of one GPU and micro-batch."""
+    """What to build and where it runs. ``batch``: samples of one GPU and micro-batch; ``fast_norms``: timm's."""
 
     source: str
     batch: int
@@ -34,12 +44,10 @@ class Job:
     arch: str
     gpus: int
     servers: int
-    precision: str
-    optimizer: str
+    recipe: Recipe
+    fast_norms: bool
     overlap: str | None
     buckets: str
-    accumulate: int
-    layout: str
     ps_style: str = PsStyle.BYTEPS.value
 
     @property
@@ -87,20 +95,43 @@ def job_of(row: MeasuredRow) -> Job | Skipped:
     gpus, servers = row.gpus or 1, _servers(row, cluster)
     assert row.batch is not None
     return Job(
-        source=model["source"].format(name=row.model_id),
+        source=model["source"],
         batch=int(row.batch),
         dims=_dims(row, model),
         cluster=cluster,
         arch="single" if gpus == 1 else arch["arch"],
         gpus=gpus,
         servers=servers,
-        precision=precision["precision"],
-        optimizer="none" if row.phase == "infer" else model.get("optimizer", "adam"),
+        recipe=_recipe(row, model.get("optimizer", "adam"), precision["precision"]),
+        fast_norms="timm_infer" in row.table,
         overlap=arch.get("overlap"),
         buckets=arch.get("buckets", "ddp"),
-        accumulate=row.accumulate,
-        layout=row.layout,
         ps_style=arch.get("ps_style", PsStyle.BYTEPS.value),
+    )
+
+
+_APEX_O2 = HALF_EVERYTHING | {"Add", "Sub", "Mul", "Where", "Div"}
+"""The whole network and its attention mask are in the half format, so that nothing is promoted."""
+
+
+def _recipe(row: MeasuredRow, optimizer: str, precision: str) -> Recipe:
+    """What the row's script ran, as far as it is known."""
+    texts = {"table": row.table, "model": row.model_id, "precision": row.precision, "notes": row.notes}
+    chosen: dict[str, Any] = {"optimizer": optimizer, "precision": precision, "layout": row.layout}
+    for entry in _names()["recipe"]:
+        if all(re.search(entry[key], text, re.IGNORECASE) for key, text in texts.items() if key in entry):
+            chosen.update(entry["set"])
+    return Recipe(
+        optimizer=OPTIMIZERS["none" if row.phase == "infer" else chosen["optimizer"]],
+        precision=Precision(chosen["precision"]),
+        execution=Execution(chosen.get("execution", "eager")),
+        kernels=OptimizerKernels(chosen["kernels"]),
+        accumulate=row.accumulate,
+        layout=Layout(chosen["layout"]),
+        stack=Stack(chosen["stack"]),
+        fused_attention=chosen["fused_attention"],
+        half_ops=_APEX_O2 if chosen.get("apex_o2") else frozenset(),
+        keep_gradients=chosen.get("keep_gradients", False),
     )
 
 
@@ -121,7 +152,7 @@ def _missing(row: MeasuredRow) -> str | None:
 
 def _model(row: MeasuredRow) -> Mapping[str, Any] | None:
     if "(timm)" in row.framework:
-        return {"source": "timm:{name}", "optimizer": "momentum"}
+        return {"source": f"timm:{row.model_id.partition('.')[0]}"}  # without its pre-training's tag
     found: Mapping[str, Any] | None = _names()["model"].get(row.model_id)
     if found is not None:
         heads = found.get("by_task", {}).items()

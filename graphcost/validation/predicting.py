@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from graphcost.analysis import predict
 from graphcost.arch import ARCHITECTURES, Placement, PsStyle
 from graphcost.engine.timeline import Overlap
 from graphcost.errors import GraphcostError
-from graphcost.frontends.options import LoadOptions
 from graphcost.graph import build_graph
-from graphcost.placing import AnalysisOptions, Choice, bucketing_of, recipe_of
+from graphcost.placing import AnalysisOptions, Choice, bucketing_of
 from graphcost.predict import Profile, StepTime
-from graphcost.sources import load_model
 from graphcost.training import StepPlan, plan_step
 from graphcost.validation.jobs import Job, Skipped, job_of
 from graphcost.validation.tables import MeasuredRow
+from graphcost.validation.traces import model_at, with_fast_norms
+
+PLANS_KEPT = 256
+"""Rows of one job follow each other, so that few plans serve them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +40,14 @@ class Outcome:
 
 
 class Predictor:
-    """Predicts rows; keeps plans, since hundreds of rows differ in the placement alone."""
+    """Predicts rows; keeps plans, since hundreds of rows differ in the placement alone.
 
-    def __init__(self, profile: Profile = Profile.CALIBRATED) -> None:
+    ``cache``: a folder for traces of models that are not the zoo's; None keeps none.
+    """
+
+    def __init__(self, profile: Profile = Profile.CALIBRATED, cache: Path | None = None) -> None:
         self._profile = profile
+        self._cache = cache
         self._plans: dict[tuple[object, ...], StepPlan | str] = {}
 
     def predict(self, rows: Iterable[MeasuredRow]) -> Iterator[Outcome]:
@@ -60,14 +67,14 @@ class Predictor:
                 yield Outcome(row, job, None, str(error))
 
     def _plan(self, job: Job) -> StepPlan | str:
-        key = (
-            job.source, job.batch, tuple(sorted(job.dims.items())), job.precision, job.optimizer, job.accumulate,
-            job.layout,
-        )  # fmt: skip
+        key = (job.source, job.batch, tuple(sorted(job.dims.items())), job.recipe, job.fast_norms)
         if key not in self._plans:
+            if len(self._plans) >= PLANS_KEPT:
+                del self._plans[next(iter(self._plans))]
             try:
-                model = load_model(job.source, LoadOptions(batch=job.batch, dims=job.dims))
-                self._plans[key] = plan_step(build_graph(model), recipe_of(_options(job)))
+                model = model_at(job.source, job.batch, job.dims, self._cache)
+                model = with_fast_norms(model) if job.fast_norms else model
+                self._plans[key] = plan_step(build_graph(model), job.recipe)
             except GraphcostError as error:
                 self._plans[key] = str(error)
         return self._plans[key]
@@ -86,10 +93,4 @@ class Predictor:
             bucketing=bucketing_of(job.buckets),
             recipe=plan.recipe,
         )
-        return predict(plan, choice, _options(job))
-
-
-def _options(job: Job) -> AnalysisOptions:
-    return AnalysisOptions(
-        precision=job.precision, optimizer=job.optimizer, accumulate=job.accumulate, gpus=job.gpus, arch=job.arch
-    )
+        return predict(plan, choice, AnalysisOptions())

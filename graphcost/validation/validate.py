@@ -41,18 +41,20 @@ def validate(
     sample: int | None = None,
     seed: int = 0,
     tolerance: float | None = None,
+    cache: Path | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Validation:
     """Predict the rows of CSV tables and compare.
 
     ``where``: (column, value) pairs that a row must have. ``sample``: that many rows of
     each table, drawn with ``seed``. ``tolerance``: a limit on every table's median error,
-    instead of the shipped ones. Raises ``ModelFileError`` for a table that cannot be read,
+    instead of the shipped ones. ``cache``: a folder for traces of models that are not
+    the zoo's. Raises ``ModelFileError`` for a table that cannot be read,
     ``UsageError`` for a column that is none and where no row is left.
     """
     import pandas as pd
 
-    predictor = Predictor(profile)
+    predictor = Predictor(profile, cache)
     frames, scores = [], []
     for path in paths:
         rows = list(_chosen(read_table(path), where))

@@ -30,7 +30,8 @@ def job(row: MeasuredRow, **changes: Any) -> Job:
 def test_a_plain_row(row: MeasuredRow) -> None:
     found = job(row)
     assert (found.source, found.batch, dict(found.dims)) == ("zoo:resnet50", 32, {"image": 224})
-    assert (found.arch, found.gpus, found.servers, found.precision) == ("single", 1, 1, "fp32")
+    assert (found.arch, found.gpus, found.servers, found.recipe.precision) == ("single", 1, 1, "fp32")
+    assert (found.recipe.optimizer.name, found.recipe.layout, found.recipe.execution) == ("momentum", "nchw", "eager")
     assert found.cluster.device.id == "v100-sxm2-16"
 
 
@@ -121,3 +122,25 @@ def test_spread_gpus_get_servers(row: MeasuredRow) -> None:
     assert job(row, gpus=4, servers=None, spread=True, arch="AllReduce DP").servers == 2
     assert job(row, gpus=4, servers=3, arch="AllReduce DP").servers == 3
     assert job(row, gpus=16, servers=None, arch="AllReduce DP").servers == 2  # 8 GPUs a server
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"table": "timm_train_amp_nhwc_pt112", "framework": "PyTorch 1.12 (timm)", "layout": "channels-last"},
+         {"layout": "channels-last", "stack": "torch-1", "kernels": "for-loop", "keep_gradients": True}),
+        ({"table": "nvidia_dle_train", "precision": "AMP"}, {"layout": "channels-last", "execution": "eager"}),
+        ({"table": "nvidia_dle_train", "notes": "with XLA"}, {"execution": "compiled", "layout": "nchw"}),
+        ({"table": "nvidia_dle_train", "notes": "without XLA"}, {"execution": "eager"}),
+        ({"table": "neusight_models"}, {"stack": "torch-2", "fused_attention": True}),
+        ({"phase": "infer"}, {"trains": False}),
+    ],
+)  # fmt: skip
+def test_what_a_script_ran(changes: dict[str, Any], expected: dict[str, Any], row: MeasuredRow) -> None:
+    recipe = job(row, **changes).recipe
+    assert {name: getattr(recipe, name) for name in expected} == expected
+
+
+def test_a_timm_name_loses_its_tag(row: MeasuredRow) -> None:
+    found = job(row, framework="PyTorch 2.4 (timm)", model_id="resnet50.a1_in1k", task_input="288x288")
+    assert (found.source, dict(found.dims)) == ("timm:resnet50", {"image": 288})
