@@ -153,7 +153,7 @@ def test_grouped_convolutions_have_a_cliff_on_one_stack_only() -> None:
     cost = OpCost(2 * 64 * 56 * 56 * 64 * 144, 0, 10**8, 10**7)
     op = PlannedOp("g", "g", "Conv", OpClass.CONV, Phase.FORWARD, cost, dtype="bfloat16", work=work)
     old, new = (DeviceModel(A100, replace(HALF, stack=stack)).time(op) for stack in (Stack.TORCH_1, Stack.TORCH_2))
-    assert old.time_s > 2 * new.time_s
+    assert old.bound is Bound.COMPUTE and old.time_s > 1.5 * new.time_s
 
 
 def test_inference_has_rows_of_its_own() -> None:

@@ -23,7 +23,7 @@ POINTWISE: Mapping[str, str] = {
     "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan", "atan2": "Atan",
     "sinh": "Sinh", "cosh": "Cosh", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh",
     "clamp": "Clip", "clamp_min": "Clip", "clamp_max": "Clip", "clip": "Clip", "lerp": "Add",
-    "addcdiv": "Add", "eq": "Equal", "ne": "Equal", "gt": "Greater", "ge": "GreaterOrEqual", "lt": "Less",
+    "eq": "Equal", "ne": "Equal", "gt": "Greater", "ge": "GreaterOrEqual", "lt": "Less",
     "le": "LessOrEqual", "logical_and": "And", "logical_or": "Or", "logical_xor": "Xor", "logical_not": "Not",
     "bitwise_and": "BitwiseAnd", "bitwise_or": "BitwiseOr", "bitwise_xor": "BitwiseXor", "bitwise_not": "BitwiseNot",
     "__and__": "And", "__or__": "Or", "isnan": "IsNaN", "isinf": "IsInf", "where": "Where", "masked_fill": "Where",

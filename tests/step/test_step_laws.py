@@ -179,11 +179,13 @@ def test_a_gradient_twice_as_large_takes_longer_to_send() -> None:
 
 
 def test_a_step_takes_the_longer_of_gpu_and_host_and_waiting_for_launches_hides_communication() -> None:
-    """Three Gemm and two Relu forward at 9 us, five backward at 6 us, six tensors at 30 us: 255 us of host."""
-    host_s = 5 * 9e-6 + 5 * 6e-6 + 6 * 30e-6
+    """Three Gemm and two Relu forward at 9 us, six tensors at 30 us; backward at 6 us three dW, two dX (the
+    input has none) and two Relu: 267 us of host. At batch 1 the gradient of a bias is dY itself.
+    """
+    host_s = 5 * 9e-6 + 7 * 6e-6 + 6 * 30e-6
     alone = step("mlp", 1, {}, gpus=1, cluster="dgx-h100")
     local = step("mlp", 1, {}, gpus=8, cluster="dgx-h100")
-    assert alone.step_s == local.step_s == pytest.approx(host_s)
+    assert alone.step_s == pytest.approx(local.step_s) == pytest.approx(host_s)
     assert 0 < local.exposed_comm_s < local.comm_s  # the last gradients come after every launch of the backward pass
     assert local.host_s == pytest.approx(host_s - local.compute_s - local.memory_s - local.exposed_comm_s)
     # 2 * 7/8 * 2.68 MB at 0.92 * 1 GB/s take 5.1 ms: the GPU is the slower, and nothing waits for launches

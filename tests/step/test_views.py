@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphcost.ir import OpNode, TensorSpec
-from graphcost.training.views import Laid, contiguous, is_dense, lay_out, view_strides
+from graphcost.training.strides import contiguous, dense_like, same_order, view_strides
+from graphcost.training.views import Laid, lay_out
 
 torch = pytest.importorskip("torch")
 KINDS = ("Reshape", "Transpose", "Slice", "Reshape", "Gather", "Expand", "Unsqueeze", "Squeeze")
@@ -116,7 +117,8 @@ def test_dense_means_that_elements_fill_their_storage(data: st.DataObject) -> No
     if data.draw(st.booleans()):
         value = value[tuple(slice(None, None, data.draw(st.integers(1, 2))) for _ in shape)]
     span = sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True)) + 1
-    assert is_dense(tuple(value.shape), value.stride()) == (span == value.numel())
+    shape_now, strides = tuple(value.shape), value.stride()
+    assert same_order(shape_now, dense_like(shape_now, strides), strides) == (span == value.numel())
     assert contiguous(shape) == torch.empty(shape).stride()
 
 
