@@ -10,6 +10,7 @@ out (five folds). ``--write`` puts the constants into ``graphcost/engine/spread.
 from __future__ import annotations
 
 import argparse
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import pandas as pd
 from graphcost.engine.spread import group_of
 from graphcost.hardware import peak_dtype
 from graphcost.report.tables import table_text
-from graphcost.validation import Outcome, Predictor, read_table, tables_in
+from graphcost.validation import MeasuredRow, Outcome, Predictor, read_table, tables_in
 
 FILE = Path(__file__).parents[2] / "graphcost" / "engine" / "spread.toml"
 LEVEL = 0.8
@@ -47,12 +48,20 @@ def rows_of(outcomes: Sequence[Outcome]) -> pd.DataFrame:
         lines.append(
             {
                 "table": one.row.table, "model": one.row.model_id,
-                "kind": f"{device.arch} {peak_dtype(one.job.precision)}",
+                "kind": f"{device.arch} {peak_dtype(one.job.recipe.precision)}",
                 "log": float(np.log(one.row.step_s / one.step.step_s)),
                 **{f"share {name}": part for name, part in shares.items()},
             }
         )  # fmt: skip
     return pd.DataFrame(lines).fillna(0.0)
+
+
+def _drawn(path: Path, most: int) -> list[MeasuredRow]:
+    """Rows of one GPU, at most so many, in the table's order."""
+    single = [row for row in read_table(path) if (row.gpus or 1) == 1]
+    if len(single) > most:
+        single = sorted(random.Random(0).sample(single, most), key=lambda row: row.line)
+    return single
 
 
 def quantile_spreads(shares: np.ndarray, values: np.ndarray, weights: np.ndarray, level: float) -> np.ndarray:
@@ -92,10 +101,13 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fit intervals", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--rows", type=int, default=400, help="of each table at most, drawn with a fixed seed")
+    parser.add_argument(
+        "--cache", type=Path, default=Path.home() / ".cache" / "graphcost", help="traces of timm models"
+    )
     chosen = parser.parse_args(arguments)
-    predictor = Predictor()
-    single = (row for path in tables_in([str(chosen.folder)]) for row in read_table(path) if (row.gpus or 1) == 1)
-    frame = rows_of(list(predictor.predict(single)))
+    single = [row for path in tables_in([str(chosen.folder)]) for row in _drawn(path, chosen.rows)]
+    frame = rows_of(list(Predictor(cache=chosen.cache).predict(single)))
     classes = sorted(name for name in frame if name.startswith("share "))
     spreads = fit(frame, classes)
     networks = sorted(frame["model"].unique())
