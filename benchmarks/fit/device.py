@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -61,14 +61,16 @@ class Outcome:
     @property
     def scores(self) -> Scores:
         """Held-out figures."""
-        return scores(self.predicted, np.array([sample.seconds for sample in self.samples]))
+        measured = np.array([sample.seconds for sample in self.samples])
+        return replace(scores(self.predicted.ravel(), np.tile(measured, len(self.predicted))), count=len(measured))
 
     def by_group(self) -> list[tuple[str, int, float, float]]:
         """(family, samples, median size, median signed error), the worst first."""
         errors: dict[str, list[float]] = {}
-        for sample, seconds in zip(self.samples, self.predicted, strict=True):
-            errors.setdefault(sample.group, []).append(seconds / sample.seconds - 1)
-        found = [(g, len(e), float(np.median(np.abs(e))), float(np.median(e))) for g, e in errors.items()]
+        for sample, seconds in zip(self.samples, self.predicted.T, strict=True):
+            errors.setdefault(sample.group, []).extend(seconds / sample.seconds - 1)
+        deals = len(self.predicted)
+        found = [(g, len(e) // deals, float(np.median(np.abs(e))), float(np.median(e))) for g, e in errors.items()]
         return sorted(found, key=lambda entry: -entry[2])
 
 
@@ -91,7 +93,7 @@ def fit(tables: Mapping[str, list[Sample]], start: Mapping[str, float]) -> Fit:
     theta = problem.solve(np.ones(len(together), bool))
     outcomes, begun = [], 0
     for name, part in tables.items():
-        outcomes.append(Outcome(name, tuple(part), predicted[begun : begun + len(part)]))
+        outcomes.append(Outcome(name, tuple(part), predicted[:, begun : begun + len(part)]))
         begun += len(part)
     values = {name: float(np.exp(value)) for name, value in zip(problem.names, theta, strict=True)}
     return Fit(values, tuple(outcomes), _spread(together, predicted, values))
@@ -100,7 +102,7 @@ def fit(tables: Mapping[str, list[Sample]], start: Mapping[str, float]) -> Fit:
 def _spread(together: list[Sample], predicted: np.ndarray, values: Mapping[str, float]) -> dict[str, float]:
     """The 80th percentile of held-out errors by the class of kernels that takes most of a step."""
     errors: dict[str, list[float]] = {}
-    for sample, seconds in zip(together, predicted, strict=True):
+    for sample, seconds in zip(together, predicted.T, strict=True):
         times: dict[str, float] = {}
         for row, (matrix, _, memory, _, _, count, _) in zip(sample.features.rows, sample.features.terms, strict=True):
             kind = row.removeprefix(LAST)
@@ -110,7 +112,7 @@ def _spread(together: list[Sample], predicted: np.ndarray, values: Mapping[str, 
         total = sum(times.values())
         heavy = [group for group in ("grouped", "depthwise") if times.get(group, 0.0) > 0.25 * total]
         label = heavy[0] if heavy else max(times, key=lambda group: times[group])
-        errors.setdefault(label, []).append(abs(seconds / sample.seconds - 1))
+        errors.setdefault(label, []).extend(np.abs(seconds / sample.seconds - 1))
     return {label: round(float(np.quantile(found, 0.8)), 3) for label, found in sorted(errors.items())}
 
 
@@ -139,7 +141,7 @@ def base_toml(training: Fit, inference: Fit) -> str:
     start = start_values()
     lines = [
         "# Written by `python -m benchmarks.fit device --tables DIR --write`; rows that nothing measured identifies",
-        "# are at their start (benchmarks/fit/start.toml). Fitted on all rows; figures: families held out, 5 folds.",
+        "# stay at their start (start.toml). Fitted on all rows; figures: families held out, 5 deals of 5 folds.",
         "# fp32 is the share of the vector units' peak: 1 here, every generation scales it.",
         "",
     ]

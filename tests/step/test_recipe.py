@@ -61,7 +61,8 @@ def test_adafactor_and_lamb_have_no_fused_kernel_in_torch_or_move_more_without()
 MATRICES = (512, 784), (512, 512), (10, 512)
 VECTORS = 512 + 512 + 10
 STATE = {
-    "none": 0, "sgd": 0, "momentum": VALUES, "nesterov": VALUES, "adam": 2 * VALUES, "adamw": 2 * VALUES, "lamb": 2 * VALUES,
+    "none": 0, "sgd": 0, "momentum": VALUES, "nesterov": VALUES, "adam": 2 * VALUES,
+    "adamw": 2 * VALUES, "lamb": 2 * VALUES,
     "adafactor": sum(rows + columns for rows, columns in MATRICES) + VECTORS,
 }  # fmt: skip
 
