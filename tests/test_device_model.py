@@ -96,7 +96,7 @@ def test_every_device_times_every_kind(name: str) -> None:
 def test_generations_are_chosen_by_device_then_architecture_and_others_say_so() -> None:
     found = {name: constants_of(load_device(name)).generation for name in device_names()}
     assert found["a100-sxm-80"] == "ampere-datacentre" and found["rtx3090"] == "ampere-geforce"
-    assert found["h200-sxm"] == "hopper" and found["t4"] == "turing" and found["v100-sxm2-16"] == "volta"
+    assert found["h200-sxm"] == "hopper" and found["t4"] == "turing-t4" and found["v100-sxm2-16"] == "volta"
     unknown = constants_of(load_device("mi300x"))
     assert unknown.is_fallback and unknown.generation == "default"
     model = DeviceModel(load_device("mi300x"), HALF)

@@ -32,7 +32,8 @@ from graphcost.training import StepPlan, plan_step
 
 SOURCES = (
     "nvidia_dle_train.csv", "lambda_pytorch.csv", "gavel_throughputs.csv", "pollux_traces_t4.csv",
-    "sia_traces_a100.csv", "sia_traces_rtx_quadro.csv", "dlperf_v100.csv",
+    "sia_traces_a100.csv", "sia_traces_rtx_quadro.csv", "dlperf_v100.csv", "hkbu_ddl_benchmarks.csv",
+    "cnn_single_gpu_legacy.csv", "ryujaehun_torchvision.csv",
 )  # fmt: skip
 
 DEVICES = (
@@ -41,14 +42,19 @@ DEVICES = (
     ("a100-sxm-80", "A100-SXM4-80"), ("a100-pcie-40", "A100 40GB PCIe"), ("a100-pcie-80", "A100 80GB PCIe"),
     ("a100-sxm-80", "A100 80GB SXM4"), ("h100-sxm", "H100 80GB SXM5"), ("h100-pcie", "H100 80GB PCIe"),
     ("h200-sxm", "H200-SXM"), ("b200-sxm", "B200"), ("rtx2080ti", "RTX 2080 Ti"), ("rtx3090", "RTX 3090"),
-    ("rtx4090", "RTX 4090"), ("a10", "A10"),
+    ("rtx4090", "RTX 4090"), ("a10", "A10"), ("gtx1080ti", "GTX 1080 Ti"), ("titan-x-pascal", "Pascal Titan X"),
+    ("titan-xp", "TITAN Xp"), ("titan-v", "TITAN V"), ("quadro-rtx6000", "Quadro RTX 6000"),
 )  # fmt: skip
 """Device file, and how a table's name for it begins; the longest that fits."""
+
+OLDER_CARDS = {"ryujaehun": ("Pascal", "Turing"), "cnn": ("Pascal",)}
+"""Sources used for these cards alone: 12 images a step leave faster ones waiting for the host, and frameworks of 2016
+to 2018 are no measure of newer ones."""
 
 APEX_O2 = HALF_EVERYTHING | {"Add", "Sub", "Mul", "Where", "Div"}
 """The whole network and its attention mask are in the half format, so that nothing is promoted to fp32."""
 
-MODELS = ("resnet50", "bert_base", "efficientnet_b0", "resnext101_32x4d")
+MODELS = ("resnet50", "vgg16", "resnet152", "bert_base", "efficientnet_b0", "resnext101_32x4d")
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,8 @@ def _row(source: str, line: dict[str, str]) -> Row | None:
     if "SUSPECT" in line["notes"] or line["grad_accum"] not in ("", "1"):
         return None
     device = load_device(max(fits)[1])
+    if device.arch not in OLDER_CARDS.get(source, (device.arch,)):
+        return None
     asked = line["precision"]
     if device.id == "b200-sxm" and (asked == "FP32" or line["model_id"] == "resnet50"):
         return None  # the label is surely TF32's (2.3 times the peak); ResNet-50 is no faster than on H100
@@ -98,7 +106,9 @@ def _row(source: str, line: dict[str, str]) -> Row | None:
         precision = Precision.TF32
     else:
         precision = Precision.FP32
-    seq = next((length for length in (384, 128) if str(length) in line["task_input"]), 0)
+    if precision is Precision.AMP_FP16 and "float16" not in device.peak_flops_per_s:
+        return None
+    seq = next((length for length in (384, 128, 64) if str(length) in line["task_input"]), 0)
     if line["model_id"] == "bert_base" and not seq:
         return None  # the length of its sequences is not told
     return Row(
@@ -130,8 +140,8 @@ def recipe_of(row: Row) -> Recipe:
 
 @cache
 def _model(name: str, batch: int, seq: int) -> Model | None:
-    if name == "resnet50":
-        return build("resnet50", batch=batch)
+    if name in ("resnet50", "resnet152", "vgg16"):
+        return build(name, batch=batch)
     if name == "bert_base":
         return build("bert-base", batch=batch, dims={"seq": seq})
     return graphs.load(name, 224, batch)

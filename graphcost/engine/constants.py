@@ -21,8 +21,8 @@ from graphcost.errors import DataFileError
 from graphcost.hardware import Device
 from graphcost.recipe import Layout, Stack
 
-MOST = 2.0
-"""No share is above it: cards clock over their boost, and large caches serve part of the traffic."""
+MOST = 2.5
+"""No share is above it: cards clock over their boost, Winograd beats direct FLOPs, caches serve part of the traffic."""
 
 FOLDER = "efficiency"
 DEFAULT = "default"

@@ -145,6 +145,8 @@ def _missing(row: MeasuredRow) -> str | None:
         return "no batch"
     if row.batch != int(row.batch):
         return "a batch that is no whole number"
+    if row.model_id.startswith("bert") and not row.task_input:
+        return "no length of its sequences"
     if row.phase not in ("train", "infer"):
         return f"phase {row.phase}"
     return None
