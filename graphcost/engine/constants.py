@@ -22,7 +22,7 @@ from graphcost.hardware import Device
 from graphcost.recipe import Layout, Stack
 
 MOST = 2.5
-"""No share is above it: cards clock over their boost, Winograd beats direct FLOPs, caches serve part of the traffic."""
+"""No share is above it: cards clock over their boost, Winograd beats direct FLOPs, caches serve some traffic."""
 
 FOLDER = "efficiency"
 DEFAULT = "default"
