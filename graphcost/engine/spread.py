@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from math import expm1
 from types import MappingProxyType
 from typing import Any
 
@@ -60,8 +61,7 @@ def spread_of(seconds: Mapping[str, float], device: Device, precision: str) -> S
     )
     kind = f"{device.arch} {peak_dtype(precision)}"
     if kind in table["covered"]:
-        return Spread(low, high, f"steps measured on {kind}")
+        return Spread(expm1(low), expm1(high), f"steps measured on {kind}")
     factor = table["uncovered_factor"]
-    return Spread(
-        factor * low, factor * high, f"no measurement covers {kind}; wider by a factor of {factor:g}, assumed"
-    )
+    evidence = f"no measurement covers {kind}; wider by a factor of {factor:g}, assumed"
+    return Spread(expm1(factor * low), expm1(factor * high), evidence)
