@@ -43,10 +43,8 @@ def export_live(source: Any, example_inputs: Any, options: LoadOptions, name: st
         )
     args, kwargs = _arguments(torch, example_inputs, name)
     args, kwargs = (_rebatched(torch, value, options, name) for value in (args, kwargs))
-    source.eval()
-    _disable_cache(source)
     notes: tuple[str, ...] = ()
-    with _quiet():
+    with _quiet(), _for_export(source):
         try:
             program = _exported(torch, source, args, kwargs)
         except Exception as error:  # export raises anything; the fallback's note names it
@@ -111,12 +109,27 @@ def _rebatched(torch: Any, value: Any, options: LoadOptions, name: str) -> Any:
     return pytree.tree_map(grown, value)
 
 
-def _disable_cache(module: Any) -> None:
-    """A key/value cache is no part of a training step, and its class does not export."""
-    for part in module.modules():
-        config: Any = getattr(part, "config", None)
-        if getattr(config, "use_cache", None):
-            config.use_cache = False
+@contextmanager
+def _for_export(module: Any) -> Iterator[None]:
+    """In evaluation, without a key/value cache, which is no part of a training step and does not export.
+
+    The module is the caller's: every part gets its mode and setting back.
+    """
+    modes = [(part, part.training) for part in module.modules()]
+    configs = {
+        id(config): config for part in module.modules() if (config := getattr(part, "config", None)) is not None
+    }
+    cached = [config for config in configs.values() if getattr(config, "use_cache", None)]
+    module.eval()
+    for config in cached:
+        config.use_cache = False
+    try:
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training
+        for config in cached:
+            config.use_cache = True
 
 
 def _from_program(torch: Any, program: Any, notes: tuple[str, ...]) -> Exported:

@@ -332,3 +332,14 @@ def test_pickles_are_refused(tmp_path: Path) -> None:
     disguised.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ModelFileError, match="not a readable"):
         graphcost.load(disguised)
+
+
+def test_the_callers_module_keeps_its_modes_and_settings() -> None:
+    from types import SimpleNamespace
+
+    module = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout(0.5)).train()
+    module[1].eval()  # a frozen norm
+    module.config = SimpleNamespace(use_cache=True)
+    graphcost.load(module, (torch.zeros(2, 4),))
+    assert [part.training for part in module.modules()] == [True, True, False, True]
+    assert module.config.use_cache is True
