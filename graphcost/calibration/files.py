@@ -11,7 +11,7 @@ from graphcost._version import __version__
 from graphcost.calibration.measuring import Sample
 from graphcost.calibration.workers import Together
 from graphcost.curves import RateCurve, curve_through
-from graphcost.engine.curves import COMPUTES, work_of
+from graphcost.engine.curves import COMPUTES, curve_work
 
 
 def curves_of(samples: Iterable[Sample]) -> dict[str, RateCurve]:
@@ -21,7 +21,7 @@ def curves_of(samples: Iterable[Sample]) -> dict[str, RateCurve]:
     """
     points: dict[str, list[tuple[float, float]]] = {}
     for one in samples:
-        work = work_of(one.op_class, one.cost)
+        work = curve_work(one.op_class, one.cost)
         if work > 0:
             suffix = "" if one.dtype == "float32" else f".{one.dtype}"
             points.setdefault(f"{one.op_class}.{one.phase}{suffix}", []).append((work, one.seconds))

@@ -44,6 +44,6 @@ def curve_for(
     return None
 
 
-def work_of(op_class: str, cost: OpCost) -> float:
+def curve_work(op_class: str, cost: OpCost) -> float:
     """What a class's curve runs over."""
     return float(cost.flops if op_class in COMPUTES else cost.bytes)

@@ -13,8 +13,7 @@ from enum import StrEnum
 from math import sqrt
 
 from graphcost.engine.constants import Constants, Row, constants_of
-from graphcost.engine.curves import COMPUTES, curve_for
-from graphcost.engine.curves import work_of as curve_work
+from graphcost.engine.curves import COMPUTES, curve_for, curve_work
 from graphcost.engine.quantisation import K_STEP, is_aligned, tile_share
 from graphcost.hardware import Device
 from graphcost.ir import Phase
@@ -25,7 +24,6 @@ from graphcost.training.work import Part, Work
 
 SLOW_WIDTH = 256
 """Channels of all groups at which the slow path's row holds."""
-
 
 _KINDS = {"matmul": "linear", "depthwise": "depthwise_3", "norm": "layer_norm"}
 """Rows for operators whose kernel is not described, where the class has none of its own name."""
@@ -170,11 +168,6 @@ class DeviceModel:
             return row, min(1.0, sqrt(channels / 64))
         width = (work.groups * channels / SLOW_WIDTH) ** rules["grouped_slow_exponent"]
         return row, min(4.0, width) * (rules["grouped_slow_strided"] if work.stride > 1 else 1.0)
-
-
-def op_time(op: PlannedOp, device: Device, precision: Precision) -> OpTime:
-    """Time of one operator by itself; ``DeviceModel`` for many."""
-    return DeviceModel(device, Recipe(precision=precision)).time(op)
 
 
 def _measured_time(op: PlannedOp, device: Device) -> OpTime:

@@ -59,9 +59,8 @@ class Curve:
 class System:
     """Curves of one fabric, and the machines that have it.
 
-    A machine has it if its server is among ``servers`` or its device among ``devices``,
-    and the link that its GPUs talk over is of ``kind``. ``peer``: for PCIe, how GPUs
-    reach each other.
+    A machine has it if its device is among ``devices`` and the link that its GPUs talk over
+    is of ``kind``. ``peer``: for PCIe, how GPUs reach each other.
     """
 
     name: str

@@ -54,7 +54,7 @@ def predict_calibrated(
 
     def sent(wait_s: float) -> tuple[Message, ...]:
         """What is sent where the GPU waits ``wait_s`` for launches, in the backward pass by its share of them."""
-        wall_s = busy[Phase.BACKWARD] + _spread(wait_s, host)[Phase.BACKWARD]
+        wall_s = busy[Phase.BACKWARD] + _by_launches(wait_s, host)[Phase.BACKWARD]
         found = _exchange(plan, arch, placement, timed[Phase.BACKWARD], wall_s / accumulate, overlap, bucketing)
         return found + beyond_the_wire(found, max(busy_s, host_s), placement, straggler_spread)
 
@@ -63,7 +63,7 @@ def predict_calibrated(
         messages = min(messages, sent(spare_s), key=_exposed_s)
         wait_s = host_s - busy_s - _exposed_s(messages)
     exposed_comm_s = _exposed_s(messages)
-    waits = _spread(wait_s, host)
+    waits = _by_launches(wait_s, host)
     forward, backward, update = (PhaseTime(busy[phase], waits[phase], host[phase]) for phase in Phase)
     waits_s = sum(waits.values())
     samples = None if plan.batch is None else accumulate * plan.batch
@@ -108,7 +108,7 @@ def _host(plan: StepPlan, constants: Constants, *, apart: bool) -> dict[Phase, f
     return {p: host_time(constants, count, p, compiled=compiled) if apart else 0.0 for p, count in launched.items()}
 
 
-def _spread(wait_s: float, host: Mapping[Phase, float]) -> dict[Phase, float]:
+def _by_launches(wait_s: float, host: Mapping[Phase, float]) -> dict[Phase, float]:
     """Waiting for launches, by each phase's share of them."""
     total_s = sum(host.values())
     return {phase: wait_s * seconds / total_s if total_s else 0.0 for phase, seconds in host.items()}

@@ -77,6 +77,9 @@ def job_of(row: MeasuredRow) -> Job | Skipped:
     model = _model(row)
     if model is None:
         return Skipped("no builder")
+    for what, pattern in model.get("needs", {}).items():
+        if not re.search(pattern, row.task_input):
+            return Skipped(f"no {what}")
     device = _matching("gpu", row.gpu)
     if device is None:
         return Skipped(f"no device for {row.gpu}")
@@ -94,6 +97,7 @@ def job_of(row: MeasuredRow) -> Job | Skipped:
     cluster = _cluster(row).with_overrides(device=chosen)
     gpus, servers = row.gpus or 1, _servers(row, cluster)
     assert row.batch is not None
+    script = _script(row, model.get("optimizer", "adam"), precision["precision"])
     return Job(
         source=model["source"],
         batch=int(row.batch),
@@ -102,8 +106,8 @@ def job_of(row: MeasuredRow) -> Job | Skipped:
         arch="single" if gpus == 1 else arch["arch"],
         gpus=gpus,
         servers=servers,
-        recipe=_recipe(row, model.get("optimizer", "adam"), precision["precision"]),
-        fast_norms="timm_infer" in row.table,
+        recipe=_recipe(row, script),
+        fast_norms=script.get("fast_norms", False),
         overlap=arch.get("overlap"),
         buckets=arch.get("buckets", "ddp"),
         ps_style=arch.get("ps_style", PsStyle.BYTEPS.value),
@@ -114,13 +118,17 @@ _APEX_O2 = HALF_EVERYTHING | {"Add", "Sub", "Mul", "Where", "Div"}
 """The whole network and its attention mask are in the half format, so that nothing is promoted."""
 
 
-def _recipe(row: MeasuredRow, optimizer: str, precision: str) -> Recipe:
-    """What the row's script ran, as far as it is known."""
+def _script(row: MeasuredRow, optimizer: str, precision: str) -> Mapping[str, Any]:
+    """What the row's script ran, as far as it is known: every entry of ``recipe`` that fits, in order."""
     texts = {"table": row.table, "model": row.model_id, "precision": row.precision, "notes": row.notes}
     chosen: dict[str, Any] = {"optimizer": optimizer, "precision": precision, "layout": row.layout}
     for entry in _names()["recipe"]:
         if all(re.search(entry[key], text, re.IGNORECASE) for key, text in texts.items() if key in entry):
             chosen.update(entry["set"])
+    return chosen
+
+
+def _recipe(row: MeasuredRow, chosen: Mapping[str, Any]) -> Recipe:
     return Recipe(
         optimizer=OPTIMIZERS["none" if row.phase == "infer" else chosen["optimizer"]],
         precision=Precision(chosen["precision"]),
@@ -145,8 +153,6 @@ def _missing(row: MeasuredRow) -> str | None:
         return "no batch"
     if row.batch != int(row.batch):
         return "a batch that is no whole number"
-    if row.model_id.startswith("bert") and not row.task_input:
-        return "no length of its sequences"
     if row.phase not in ("train", "infer"):
         return f"phase {row.phase}"
     return None

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from graphcost.curves import RateCurve, curve_through
 from graphcost.device_db import load_device
-from graphcost.engine.curves import curve_for, work_of
-from graphcost.engine.roofline import Bound, op_time
+from graphcost.engine.curves import curve_for, curve_work
+from graphcost.engine.roofline import Bound, DeviceModel
 from graphcost.errors import DataFileError
 from graphcost.ir import OpCost, Phase
 from graphcost.ops import OpClass
-from graphcost.recipe import Precision
+from graphcost.recipe import Recipe
 from graphcost.training import PlannedOp
 
 POINTS = st.lists(st.tuples(st.floats(1, 1e12), st.floats(1e-7, 10)), min_size=1, max_size=30)
@@ -54,7 +54,7 @@ def test_a_class_that_was_not_timed_takes_the_nearest_in_kind() -> None:
 
 def test_products_count_flops_and_the_rest_bytes() -> None:
     cost = OpCost(matmul_flops=100, elementwise_flops=7, read_bytes=30, write_bytes=10)
-    assert work_of("conv", cost) == 107 and work_of("softmax", cost) == 40
+    assert curve_work("conv", cost) == 107 and curve_work("softmax", cost) == 40
 
 
 DEVICE = """
@@ -83,12 +83,13 @@ def test_a_device_with_curves_is_read_off_them(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(DEVICE)
     device = load_device(str(path))
-    once = op_time(op(1), device, Precision.FP32)
+    model = DeviceModel(device, Recipe())
+    once = model.time(op(1))
     assert (once.time_s, once.bound) == (pytest.approx(1e-3), Bound.COMPUTE)
     assert once.efficiency == pytest.approx(1e8 / 1e-3 / 1e11)
-    assert op_time(op(3), device, Precision.FP32).time_s == pytest.approx(3e-3)
+    assert model.time(op(3)).time_s == pytest.approx(3e-3)
     relu = PlannedOp("b", "b", "Relu", OpClass.POINTWISE, Phase.FORWARD, OpCost(0, 4, 16, 16))
-    assert op_time(relu, device, Precision.FP32).bound is Bound.UNKNOWN  # no curve stands for it
+    assert model.time(relu).bound is Bound.UNKNOWN  # no curve stands for it
 
 
 @pytest.mark.parametrize(

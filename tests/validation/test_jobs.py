@@ -96,6 +96,7 @@ def test_networks(text: str, gigabytes_per_s: float | None, kind: LinkKind | Non
         ({"gpus": 4, "arch": "gossip"}, "no architecture for gossip"),
         ({"gpus": 8, "arch": "TP8 DP1 PP1"}, "model parallelism: no such architecture"),
         ({"phase": "forward"}, "phase forward"),
+        ({"model_id": "bert_base", "task_input": ""}, "no length of its sequences"),
     ],
 )
 def test_what_is_not_known_is_said(changes: dict[str, Any], reason: str, row: MeasuredRow) -> None:
