@@ -100,7 +100,8 @@ class _Walk:
             return Laid(node, OpClass.COPY, reads, node.output_names, is_view=False, copied=(0,))
         last = self._takes_last(node, op_class)
         copied = tuple(self._copied(node, op_class, last))
-        reads = tuple(f"{name}@{node.output_names[0]}" if i in copied else name for i, name in enumerate(reads))
+        # Two inputs of one storage (queries and keys split from one product) have a copy each.
+        reads = tuple(f"{name}@{node.output_names[0]}:{i}" if i in copied else name for i, name in enumerate(reads))
         self._keep_order(node, op_class, last)
         return Laid(node, op_class, reads, node.output_names, is_view=False, copied=copied, channels_last=last)
 

@@ -175,3 +175,24 @@ def test_attention_written_out_copies_once_a_batched_operand() -> None:
     *views, product = lay_out(made)
     assert all(one.is_view for one in views) and product.copied == (0, 1)
     assert product.copied_bytes == 2 * 4 * prod(ATTENTION)
+
+
+def test_two_operands_of_one_storage_are_copied_apart() -> None:
+    """Queries and keys sliced from one product: each is kept for the other's gradient."""
+    batch, length, heads, width = ATTENTION
+    both, half, moved = (batch, length, 2 * heads, width), ATTENTION, (batch, heads, length, width)
+    scores = OpNode(
+        "scores", "MatMul", (TensorSpec(moved), TensorSpec((batch, heads, width, length))),
+        (TensorSpec((batch, heads, length, length)),), input_names=("q", "kt"), output_names=("scores",),
+    )  # fmt: skip
+    ends = TensorSpec((1,), "int64")
+    made = [
+        node("Slice", "qk", both, "q0", half, ends, ends),
+        node("Slice", "qk", both, "k0", half, ends, ends),
+        node("Transpose", "q0", half, "q", moved, attrs={"perm": (0, 2, 1, 3)}),
+        node("Transpose", "k0", half, "kt", (batch, heads, width, length), attrs={"perm": (0, 2, 3, 1)}),
+        scores,
+    ]
+    product = list(lay_out(made))[-1]
+    assert product.copied == (0, 1)
+    assert len({"qk", *product.reads}) == 3
