@@ -22,10 +22,11 @@ LARGEST_BATCH = 1 << 24
 
 
 def memory_on(plan: StepPlan, choice: Choice) -> Memory:
-    """The plan's memory with the buffers that the architecture's communication works on."""
+    """One GPU's part of the plan's memory, with the buffers that the architecture's communication works on."""
+    held = choice.arch.local_plan(plan, choice.placement).memory
     if not plan.recipe.trains:
-        return plan.memory
-    return plan.memory.with_buckets(choice.arch.buffer_bytes(plan, choice.placement))
+        return held
+    return held.with_buckets(choice.arch.buffer_bytes(plan, choice.placement))
 
 
 def fits(memory: Memory, device: Device) -> bool:

@@ -84,6 +84,7 @@ class MemoryInfo:
     bucket_bytes: int
     peak_bytes: int
     peak_phase: str
+    peak_without_gradients_bytes: int
     context_bytes: int
     fits: bool
 

@@ -16,6 +16,7 @@ from graphcost.engine.paper import Medium
 from graphcost.engine.timeline import Bucketing
 from graphcost.errors import PlacementError
 from graphcost.hardware import Cluster
+from graphcost.ir import Phase
 from graphcost.registry import Registry
 from graphcost.training import Gradient, StepPlan
 
@@ -71,6 +72,9 @@ class Exchange:
     ``seconds``: time of sending so many bytes of it. ``hides``: whether it can run beside
     the backward pass, gradient by gradient. ``interference``: share of hidden time that
     still costs (SMs, PCIe, late starts).
+    ``needed_in``: the payload's positions are those of this phase's operators that wait for it
+    (weights gathered ahead of their use); None: of the backward operators that make it.
+    ``trips``: sent so many times a step. ``queue``: exchanges of one name take turns.
     ``wire_bytes``: bytes that a GPU sends for all of it, one direction. ``formula`` and
     ``source``: how ``seconds`` counts, and where its constants are from. ``bucketing``:
     how the sender groups gradients, where that is not the training framework's choice.
@@ -89,6 +93,9 @@ class Exchange:
     source: str = ""
     bucketing: Bucketing | None = None
     spread: float = 0.0
+    needed_in: Phase | None = None
+    trips: int = 1
+    queue: str = ""
 
     @property
     def size_bytes(self) -> float:
@@ -119,11 +126,22 @@ class Architecture(Protocol):
     def paper_input_sharing(self, placement: Placement) -> int:
         """cNodes that contend for one PCIe when inputs are copied, by default."""
 
+    def local_plan(self, plan: StepPlan, placement: Placement) -> StepPlan:
+        """What one GPU runs and holds of ``plan``."""
+
     def exchanges(self, plan: StepPlan, placement: Placement) -> tuple[Exchange, ...]:
         """What a step sends under the ``calibrated`` profile."""
 
     def buffer_bytes(self, plan: StepPlan, placement: Placement) -> int:
         """Device memory that the exchanges hold throughout, beside gradients and weights."""
+
+
+class Replicated:
+    """Every GPU runs and holds all of it."""
+
+    def local_plan(self, plan: StepPlan, placement: Placement) -> StepPlan:
+        """The plan as it is."""
+        return plan
 
 
 ARCHITECTURES: Registry[Architecture] = Registry("architecture", "graphcost analyze --help lists them")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from graphcost.arch._base import ARCHITECTURES, Exchange, PaperTraffic, Placement, dense_payload
+from graphcost.arch._base import ARCHITECTURES, Exchange, PaperTraffic, Placement, Replicated, dense_payload
 from graphcost.collectives import all_gather_rows_bytes, all_reduce_sent_bytes
 from graphcost.engine.paper import Medium
 from graphcost.engine.timeline import BUCKETINGS
@@ -17,7 +17,7 @@ from graphcost.network import Collective, Way, way
 from graphcost.training import Gradient, StepPlan
 
 
-class AllReduce:
+class AllReduce(Replicated):
     """Decentralised, weights replicated. S_w = 4 (n-1)/n W: bytes sent and received."""
 
     name = "allreduce"
@@ -65,6 +65,7 @@ def all_reduce(gradients: Iterable[Gradient], placement: Placement) -> tuple[Exc
         Exchange(
             "gradients", found.link.name, "all-reduce", payload, all_reduce_sent_bytes(total, placement.gpus),
             found.seconds, True, found.link.interference, *named(found, total), spread=found.link.spread,
+            queue="collectives",
         ),
     )  # fmt: skip
 
@@ -85,6 +86,7 @@ def gather_rows(gradients: Iterable[Gradient], placement: Placement) -> tuple[Ex
         Exchange(
             "embedding rows", found.link.name, "all-gather", payload, sent, seconds, True,
             found.link.interference, *named(found, placement.gpus * total), spread=found.link.spread,
+            queue="collectives",
         ),
     )  # fmt: skip
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from graphcost.arch._base import ARCHITECTURES, Exchange, PaperTraffic, Placement, dense_payload, require_one_server
+from graphcost.arch._base import (
+    ARCHITECTURES,
+    Exchange,
+    PaperTraffic,
+    Placement,
+    Replicated,
+    dense_payload,
+    require_one_server,
+)
 from graphcost.engine.paper import Medium
 from graphcost.network.links import effective
 from graphcost.training import StepPlan
 
 
-class Local:
+class Local(Replicated):
     """Centralised inside one server: S_w = 2 W per GPU (pull and push) over PCIe."""
 
     name = "local"

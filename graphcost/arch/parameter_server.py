@@ -5,13 +5,13 @@ Source: PAI study, Table II (Ethernet and PCIe, one after the other); Li et al.,
 
 from __future__ import annotations
 
-from graphcost.arch._base import ARCHITECTURES, Exchange, PaperTraffic, Placement
+from graphcost.arch._base import ARCHITECTURES, Exchange, PaperTraffic, Placement, Replicated
 from graphcost.arch.ps_styles import ps_exchanges
 from graphcost.engine.paper import Medium
 from graphcost.training import StepPlan
 
 
-class ParameterServer:
+class ParameterServer(Replicated):
     """Centralised over the network. Lookup tables travel as touched rows."""
 
     name = "ps"

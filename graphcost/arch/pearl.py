@@ -7,7 +7,7 @@ their gradients back to the GPU that owns them. Source: PAI study, section on PE
 
 from __future__ import annotations
 
-from graphcost.arch._base import ARCHITECTURES, Exchange, PaperTraffic, Placement, require_one_server
+from graphcost.arch._base import ARCHITECTURES, Exchange, PaperTraffic, Placement, Replicated, require_one_server
 from graphcost.arch.allreduce import all_reduce, named
 from graphcost.collectives import all_reduce_sent_bytes
 from graphcost.engine.paper import Medium
@@ -15,7 +15,7 @@ from graphcost.network import Collective, way
 from graphcost.training import StepPlan
 
 
-class Pearl:
+class Pearl(Replicated):
     """Partitioned Embedding And RepLicated."""
 
     name = "pearl"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from graphcost.arch._base import ARCHITECTURES, Exchange, PaperTraffic, Placement
+from graphcost.arch._base import ARCHITECTURES, Exchange, PaperTraffic, Placement, Replicated
 from graphcost.engine.paper import Medium
 from graphcost.errors import PlacementError
 from graphcost.training import StepPlan
 
 
-class Single:
+class Single(Replicated):
     """One GPU, nothing to send."""
 
     name = "single"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from graphcost.arch import Architecture, Placement
@@ -10,9 +10,10 @@ from graphcost.engine.constants import Constants
 from graphcost.engine.input import InputPipeline, exposed_input_s, input_stages
 from graphcost.engine.roofline import Bound, DeviceModel, host_time
 from graphcost.engine.spread import spread_of
-from graphcost.engine.timeline import BUCKETINGS, Bucket, Bucketing, Overlap, buckets, exposure
+from graphcost.engine.timeline import BUCKETINGS, Bucketing, Overlap
 from graphcost.ir import Phase
 from graphcost.predict.losses import beyond_the_wire, comm_spread
+from graphcost.predict.sending import messages_of, pass_of
 from graphcost.predict.step_time import Message, PhaseTime, StepTime, TimedOp
 from graphcost.recipe import Execution
 from graphcost.training import PlannedOp, StepPlan
@@ -35,6 +36,7 @@ def predict_calibrated(
     ``straggler_spread``: standard deviation of the step over GPUs as a share, where it is known.
     """
     pipeline = pipeline or InputPipeline()
+    plan = arch.local_plan(plan, placement)
     device, accumulate = placement.cluster.device, plan.recipe.accumulate
     model = DeviceModel(device, plan.recipe)
     timed = {
@@ -53,9 +55,13 @@ def predict_calibrated(
     busy_s, host_s = sum(busy.values()), sum(host.values())
 
     def sent(wait_s: float) -> tuple[Message, ...]:
-        """What is sent where the GPU waits ``wait_s`` for launches, in the backward pass by its share of them."""
-        wall_s = busy[Phase.BACKWARD] + _by_launches(wait_s, host)[Phase.BACKWARD]
-        found = _exchange(plan, arch, placement, timed[Phase.BACKWARD], wall_s / accumulate, overlap, bucketing)
+        """What is sent where the GPU waits ``wait_s`` for launches, in each pass by its share of them."""
+        waits = _by_launches(wait_s, host)
+        passes = {
+            phase: pass_of(timed[phase], (busy[phase] + waits[phase]) / accumulate)
+            for phase in (Phase.FORWARD, Phase.BACKWARD)
+        }
+        found = messages_of(arch.exchanges(plan, placement), passes, overlap, bucketing)
         return found + beyond_the_wire(found, max(busy_s, host_s), placement, straggler_spread)
 
     messages, wait_s = sent(0.0), 0.0
@@ -120,44 +126,3 @@ def _exposed_s(messages: Iterable[Message]) -> float:
 
 def _launches(ops: Iterable[PlannedOp]) -> int:
     return sum(op.repeat * op.launches for op in ops)
-
-
-def _exchange(
-    plan: StepPlan,
-    arch: Architecture,
-    placement: Placement,
-    backward: Sequence[TimedOp],
-    backward_s: float,
-    overlap: Overlap,
-    bucketing: Bucketing,
-) -> tuple[Message, ...]:
-    """Every exchange of the architecture, hidden behind the last backward pass where it can be."""
-    elapsed = _elapsed(backward, backward_s)
-    messages = []
-    for part in arch.exchanges(plan, placement):
-        sent: tuple[Bucket, ...] = (Bucket(part.size_bytes, backward_s),)
-        if part.hides:
-            ready = ((part_bytes, elapsed[ready_index]) for part_bytes, ready_index in part.payload)
-            sent = buckets(ready, part.bucketing or bucketing)
-        mode = overlap if part.hides else Overlap.NONE
-        found = exposure(sent, part.seconds, backward_s, mode, part.interference)
-        messages.append(
-            Message(
-                part.what, part.link, part.kind, part.wire_bytes, found.total_s, found.exposed_s,
-                sends=found.sends, before=not part.hides, formula=part.formula, source=part.source,
-                spread=part.spread,
-            )
-        )  # fmt: skip
-    return tuple(messages)
-
-
-def _elapsed(backward: Sequence[TimedOp], wall_s: float) -> list[float]:
-    """When each backward operator is done; host waiting is spread evenly."""
-    busy = sum(timed.time.time_s for timed in backward)
-    stretch = wall_s / busy if busy else 1.0
-    times: list[float] = []
-    clock = 0.0
-    for timed in backward:
-        clock += timed.time.time_s * stretch
-        times.append(clock)
-    return times

@@ -16,7 +16,8 @@ def paper_features(plan: StepPlan, arch: Architecture, placement: Placement) -> 
     operators, forward, backward and update.
     """
     flops = mem_bytes = 0
-    for op in (*plan.forward, *plan.backward):
+    mine = arch.local_plan(plan, placement)
+    for op in (*mine.forward, *mine.backward):
         if op.cost is not None:
             flops += op.cost.matmul_flops
             mem_bytes += 0 if op.cost.matmul_flops else op.cost.bytes
@@ -24,7 +25,7 @@ def paper_features(plan: StepPlan, arch: Architecture, placement: Placement) -> 
     return PaperFeatures(
         input_bytes=plan.input_bytes,
         flops=flops,
-        mem_bytes=mem_bytes + plan.update.bytes,
+        mem_bytes=mem_bytes + mine.update.bytes,
         weight_bytes=sum(part.weight_bytes for part in traffic),
     )
 

@@ -27,7 +27,8 @@ class Memory:
     that is alive at the peak (gradients of activations, results on their way).
     ``bucket_bytes``: copies of gradients that communication works on. The categories need
     not be at their largest together, so they may exceed the peak, which falls into
-    ``peak_phase``. Workspaces of libraries, fragmentation and the context are in none.
+    ``peak_phase``. ``peak_without_gradients_bytes``: the peak if gradients of parameters
+    took no room. Workspaces of libraries, fragmentation and the context are in none.
     """
 
     weights_bytes: int
@@ -39,10 +40,36 @@ class Memory:
     peak_bytes: int
     peak_phase: str
     bucket_bytes: int = 0
+    peak_without_gradients_bytes: int = 0
 
     def with_buckets(self, bucket_bytes: int) -> Memory:
         """The same step with ``bucket_bytes`` of communication buffers, which stay allocated."""
-        return replace(self, bucket_bytes=bucket_bytes, peak_bytes=self.peak_bytes + bucket_bytes)
+        return replace(
+            self,
+            bucket_bytes=bucket_bytes,
+            peak_bytes=self.peak_bytes + bucket_bytes,
+            peak_without_gradients_bytes=self.peak_without_gradients_bytes + bucket_bytes,
+        )
+
+    def sharded(self, ranks: int, *, weights: bool, gradients: bool, optimizer: bool) -> Memory:
+        """One rank's part where the categories named are divided among ``ranks``.
+
+        The peak over moments of ``rest + g / n`` is convex in ``1 / n``, so the line between its ends is an
+        upper bound, exact where the moment of the peak stays.
+        """
+        weights_bytes = -(-self.weights_bytes // ranks) if weights else self.weights_bytes
+        optimizer_bytes = -(-self.optimizer_bytes // ranks) if optimizer else self.optimizer_bytes
+        saved = self.weights_bytes - weights_bytes + self.optimizer_bytes - optimizer_bytes
+        bare = self.peak_without_gradients_bytes
+        peak = bare + -(-(self.peak_bytes - bare) // ranks) if gradients else self.peak_bytes
+        return replace(
+            self,
+            weights_bytes=weights_bytes,
+            optimizer_bytes=optimizer_bytes,
+            gradients_bytes=-(-self.gradients_bytes // ranks) if gradients else self.gradients_bytes,
+            peak_bytes=peak - saved,
+            peak_without_gradients_bytes=bare - saved,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +105,7 @@ def memory_of(step: Step, params: Mapping[str, Param], gradient_bytes: Mapping[s
         temporary_bytes=made if in_update else life.peak.total - life.peak.kept - life.peak.gradients,
         peak_bytes=weights + buffers + state + (gradients + made if in_update else life.peak.total),
         peak_phase="update" if in_update else life.peak.phase,
+        peak_without_gradients_bytes=weights + buffers + state + max(life.bare_peak_bytes, made),
     )
 
 
@@ -116,6 +144,7 @@ class _Life:
     now: _Moment = field(default_factory=_Moment)
     peak: _Moment = field(default_factory=_Moment)
     kept_bytes: int = 0
+    bare_peak_bytes: int = 0
     _live: dict[str, int] = field(default_factory=dict)
     _kept: dict[str, int] = field(default_factory=dict)
     _grads: dict[str, _Tensor] = field(default_factory=dict)
@@ -259,6 +288,7 @@ class _Life:
             self.now.kept -= size if name in self._kept else 0
 
     def _note(self, phase: str) -> None:
+        self.bare_peak_bytes = max(self.bare_peak_bytes, self.now.total - self.now.gradients)
         if self.now.total > self.peak.total:
             self.peak = replace(self.now, phase=phase)
 
