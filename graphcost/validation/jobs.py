@@ -140,6 +140,7 @@ def _recipe(row: MeasuredRow, chosen: Mapping[str, Any]) -> Recipe:
         fused_attention=chosen["fused_attention"],
         half_ops=_APEX_O2 if chosen.get("apex_o2") else frozenset(),
         keep_gradients=chosen.get("keep_gradients", False),
+        recompute=chosen.get("recompute", False),
     )
 
 
