@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from graphcost.arch import ARCHITECTURES, Architecture, Placement, PsStyle
@@ -105,6 +105,17 @@ def resolve(options: AnalysisOptions) -> Choice:
         overlap=overlap,
         bucketing=bucketing_of(options.buckets),
         recipe=recipe,
+    )
+
+
+def with_arch(options: AnalysisOptions, name: str) -> AnalysisOptions:
+    """``options`` under the architecture ``name``, without what only other architectures know."""
+    return replace(
+        options,
+        arch=name,
+        ps=options.ps if name == "ps" else None,
+        ps_style=options.ps_style if name == "ps" else PsStyle.BYTEPS.value,
+        gather_rows=options.gather_rows and name == "allreduce",
     )
 
 
