@@ -28,9 +28,10 @@ MOST_VALUES = 1000
 class Resource:
     """Something that a step depends on and an option sets.
 
-    ``name``: the option's, without dashes. ``whole``: a count. ``parse`` and ``show``: text to the value in base
-    units (bytes/s, FLOP/s, a count) and back. ``shown_unit``: what ``show`` counts, in base units. ``of``: the value under resolved options, None where there
-    is none. ``put``: the options with another value.
+    ``name``: the option's, without dashes. ``whole``: a count. ``parse`` and ``show``: text to the
+    value in base units (bytes/s, FLOP/s, a count) and back. ``shown_unit``: what ``show`` counts, in
+    base units. ``of``: the value under resolved options, None where there is none. ``put``: the options
+    with another value.
     """
 
     name: str

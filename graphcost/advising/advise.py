@@ -136,9 +136,7 @@ def _pairs(what_if: WhatIf, tried: Iterable[Tried]) -> list[Tried]:
     return good[:PAIRS_SHOWN] or sorted(made, key=lambda one: one.outcome.step.comm_share_high)[:1]
 
 
-def _result(
-    what_if: WhatIf, found: Iterable[Searched], tried: list[Tried], refused: list[RefusedInfo]
-) -> Advising:
+def _result(what_if: WhatIf, found: Iterable[Searched], tried: list[Tried], refused: list[RefusedInfo]) -> Advising:
     base, options = what_if.base, what_if.base.options
     analysis = what_if.analysis(options, "advise")
     advice = _smallest_of_each_kind(one for one in tried if not one.objections)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from math import floor, log10
 
 from graphcost.errors import GraphcostError
@@ -91,8 +92,10 @@ class Axis:
             self.known[rung] = self.what_if.at(self.options(rung))
         return self.known[rung]
 
-    def walk(self, start: int, end: int, ratio: float, *, until: Callable[[Outcome], bool] | None = None) -> list[int]:
-        """Try rungs from ``start`` to ``end``: those tried, in order. Ends early where one is refused, or ``until``."""
+    def walk(
+        self, start: int, end: int, ratio: float, *, until: Callable[[Outcome], bool] | None = None
+    ) -> list[int]:
+        """Try rungs from ``start`` to ``end``: those tried, in order; fewer where one is refused, or at ``until``."""
         tried: list[int] = []
         for rung in (start, *path(self.ladder, start, end, ratio)):
             try:
@@ -107,7 +110,7 @@ class Axis:
 
     def border(self, goal: Goal, tried: Sequence[int]) -> tuple[int, int] | None:
         """The first two neighbouring rungs, in the order of ``tried``, between which ``goal`` turns; None without."""
-        for near, far in zip(tried, tried[1:], strict=False):
+        for near, far in pairwise(tried):
             if goal.met(self.outcome(near)) != goal.met(self.outcome(far)):
                 return self._narrowed(goal, near, far)
         return None
@@ -115,7 +118,7 @@ class Axis:
     def turns(self, goal: Goal) -> int:
         """How often ``goal`` turned over all rungs tried."""
         met = [goal.met(self.known[rung]) for rung in sorted(self.known)]
-        return sum(one != other for one, other in zip(met, met[1:], strict=False))
+        return sum(one != other for one, other in pairwise(met))
 
     def _narrowed(self, goal: Goal, near: int, far: int) -> tuple[int, int]:
         """Neighbours between two rungs: the last that is like ``near``, and the first that is not."""

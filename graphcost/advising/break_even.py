@@ -243,9 +243,7 @@ def _info(
     )
 
 
-def _note(
-    axis: Axis, tried: Sequence[int], clear: tuple[int, int] | None, base: Outcome, turns: int
-) -> str | None:
+def _note(axis: Axis, tried: Sequence[int], clear: tuple[int, int] | None, base: Outcome, turns: int) -> str | None:
     """What a reader of the two values would otherwise miss."""
     notes = []
     network = base.choice.placement.cluster.network

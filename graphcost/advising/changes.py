@@ -13,6 +13,7 @@ from typing import Any
 
 from graphcost.arch import ARCHITECTURES, PsStyle
 from graphcost.engine.timeline import Overlap
+from graphcost.hardware import peak_dtype
 from graphcost.links import LinkKind
 from graphcost.placing import AnalysisOptions, with_arch
 from graphcost.predict import Profile
@@ -83,7 +84,8 @@ def _buckets(base: Outcome) -> Iterator[Change]:
     for mib in _BUCKETS_MIB:
         if mib * MIB == now_bytes:
             continue
-        why = "the last bucket, which nothing hides, is smaller" if mib * MIB < now_bytes else "fewer, larger messages"
+        smaller = mib * MIB < now_bytes
+        why = "the last bucket, which nothing hides, is smaller" if smaller else "fewer, larger messages"
         yield Change(
             "buckets", Effort.SETTING, f"buckets of {mib} MiB instead of {now_bytes / MIB:.4g} MiB", why,
             _set(buckets=f"{mib}MiB"), abs(log(mib * MIB / now_bytes)),
@@ -96,12 +98,22 @@ def _precision(base: Outcome) -> Iterator[Change]:
     now = base.choice.recipe.precision
     peaks = base.choice.placement.cluster.device.peak_flops_per_s
     for precision in order[order.index(now) + 1 :]:
-        if precision is Precision.TF32 and "tf32" not in peaks:
-            continue  # the setting does nothing there
+        if peak_dtype(precision.value) not in peaks:
+            continue  # no units for it; TF32 as a setting does nothing there
         sent = "; gradients of 2 bytes instead of 4" if precision.weight_bytes < now.weight_bytes else ""
         yield Change(
             "precision", Effort.SETTING, f"train in {precision} instead of {now}", f"less work per step{sent}",
             _set(precision=precision.value), caution="the numbers computed change; accuracy must be checked",
+        )  # fmt: skip
+
+
+def _half_gradients(base: Outcome) -> Iterator[Change]:
+    recipe = base.choice.recipe
+    if base.choice.arch.name == "allreduce" and recipe.precision.weight_bytes == 4 and not recipe.half_gradients:
+        yield Change(
+            "half-gradients", Effort.SETTING, "send gradients in fp16 or bf16 (a compression hook of DDP or Horovod)",
+            "half the bytes on the wire, for two casts", _set(half_gradients=True),
+            caution="gradients are rounded before they are summed; accuracy must be checked",
         )  # fmt: skip
 
 
@@ -171,7 +183,7 @@ def _network_kind(base: Outcome) -> Iterator[Change]:
 
 
 KINDS: tuple[Callable[[Outcome], Iterable[Change]], ...] = (
-    _overlap, _buckets, _precision, _rows, _servers, _arch, _ps_style, _network_kind,
+    _overlap, _buckets, _half_gradients, _precision, _rows, _servers, _arch, _ps_style, _network_kind,
 )  # fmt: skip
 
 

@@ -81,7 +81,8 @@ class BreakEvenInfo:
     """Where the verdict turns along one resource, everything else as it is.
 
     ``clear``: the border of the verdict *clear*, interval included. ``even``: the border of the predicted
-    share alone. None: not crossed in this ``direction`` (up, down) up to ``end``. ``turns``: how often the verdict turned over the values tried.
+    share alone. None: not crossed in this ``direction`` (up, down) up to ``end``. ``turns``: how often the
+    verdict turned over the values tried.
     """
 
     resource: str

@@ -150,6 +150,11 @@ placement_options = _stack(
         "--gather-rows", is_flag=True, help="AllReduce: tables marked sparse travel as rows gathered by every GPU."
     ),
     click.option(
+        "--half-gradients",
+        is_flag=True,
+        help="AllReduce: gradients travel in 2 bytes, as with DDP's fp16 and bf16 compression hooks.",
+    ),
+    click.option(
         "--straggler",
         "straggler_spread",
         type=parse_share,
@@ -159,11 +164,13 @@ placement_options = _stack(
     ),
 )
 
+limit_option = click.option(
+    "--max-comm-share", type=Quantity(parse_share), metavar="SHARE", default="50%", show_default=True,
+    help="Flag models strictly over it.",
+)  # fmt: skip
+
 verdict_options = _stack(
-    click.option(
-        "--max-comm-share", type=Quantity(parse_share), metavar="SHARE", default="50%", show_default=True,
-        help="Flag models strictly over it.",
-    ),
+    limit_option,
     click.option(
         "--on-doubt", type=click.Choice(["fail", "warn", "pass"]), default="warn", show_default=True,
         help="When the interval straddles the limit.",

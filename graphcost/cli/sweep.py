@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from graphcost.cli import options as shared
-from graphcost.cli.analyze import check_coverage, tell
+from graphcost.cli.analyze import tell
 from graphcost.cli.output import text_width, working_on, write_reports
 from graphcost.errors import UsageError
 from graphcost.report.sweep import SWEEP_FORMATS, render_sweep
@@ -38,7 +38,7 @@ Examples:
 @shared.size_options
 @shared.training_options
 @shared.input_options
-@shared.verdict_options
+@shared.limit_option
 @click.option("--format", "form", type=click.Choice(list(SWEEP_FORMATS)), default="text", show_default=True)
 @shared.outputs_option
 @shared.shared_flags
@@ -54,7 +54,6 @@ def command(
     with working_on(f"sweeping {model}", quiet=values["quiet"]):
         found = sweep_model(shared.single_model(model), options, varied_values(varied), grid=grid)
     tell(found.analysis, quiet=values["quiet"])
-    check_coverage(found.analysis, values)
     write_reports(lambda chosen: render_sweep(found, chosen, width=text_width()), form, outputs, SWEEP_FORMATS)
     return 0
 

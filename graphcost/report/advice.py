@@ -51,7 +51,7 @@ def _advice(found: Advising, width: int) -> str:
     if found.advice:
         title = "changes that clear it, least effort first"
         return title + "\n" + "\n".join(_block(f"{i}.", one, width) for i, one in enumerate(found.advice, 1))
-    text = "nothing helps: no change that was tried, and no pair of them, takes it under the limit at no loss of speed"
+    text = "nothing helps: no change that was tried, alone or in a pair, takes it under the limit at no loss of speed"
     if found.nearest_miss is None:
         return textwrap.fill(text, width) + "\n"
     return textwrap.fill(text + "; the nearest miss:", width) + "\n" + _block("-", found.nearest_miss, width)
@@ -75,7 +75,8 @@ def _block(mark: str, one: AdviceInfo, width: int) -> str:
     else:
         lines += [f"but: {objection}" for objection in one.objections]
     first, *rest = lines
-    return textwrap.fill(first, width, subsequent_indent="   ") + "\n" + "".join(_filled(line, width) for line in rest)
+    title = textwrap.fill(first, width, subsequent_indent="   ")
+    return f"{title}\n" + "".join(_filled(line, width) for line in rest)
 
 
 def _filled(line: str, width: int) -> str:

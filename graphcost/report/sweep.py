@@ -17,7 +17,7 @@ from graphcost.sweeping import Elasticity, Row, Sweep
 from graphcost.units import format_rate, format_seconds
 from graphcost.what_if import Outcome
 
-_COLUMNS = ["step", "interval", "communication", "verdict", "samples/s", "speed-up"]
+_COLUMNS = ["step", "interval", "comm", "verdict", "samples/s", "speed-up"]
 _NUMBERS = (
     "step_s", "step_low_s", "step_high_s", "comm_share", "comm_share_low", "comm_share_high", "verdict", "bound",
     "samples_per_s", "fits",
@@ -53,12 +53,11 @@ def _tables(found: Sweep) -> list[tuple[list[str], list[list[str]]]]:
     made = []
     for names in groups:
         rows = [row for row in found.rows if tuple(name for name, _ in row.settings) == names]
-        settled = [row for row in rows if row.outcome is not None]
         now = [_now(found, name) for name in names]
         cells = [[f"base: {now[0]}", *now[1:], *_cells(found.base, 1.0)]]
         cells += [
-            [*(RESOURCES[name].show(value) for name, value in row.settings), *_cells(row.outcome, row.throughput_speedup)]
-            for row in settled
+            [*(RESOURCES[name].show(v) for name, v in row.settings), *_cells(row.outcome, row.throughput_speedup)]
+            for row in rows
             if row.outcome is not None
         ]
         made.append(([*names, *_COLUMNS], cells))

@@ -88,8 +88,7 @@ def _verdict(r: Analysis, width: int) -> str:
     step = r.step
     share = share_text(step.comm_share, step.comm_share_low, step.comm_share_high)
     line = (
-        f"{VERDICTS[step.verdict]}: communication is {share} of the step, limit "
-        f"{format_share(step.max_comm_share)}"
+        f"{VERDICTS[step.verdict]}: communication is {share} of the step, limit {format_share(step.max_comm_share)}"
     )
     lines = [line, step.reason]
     if step.comm_share_at_batch_32 is not None:
