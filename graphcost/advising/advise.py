@@ -12,6 +12,7 @@ from graphcost.advising.break_even import Searched, border_changes, margins, sea
 from graphcost.advising.changes import KINDS, Change, combined, flags_of
 from graphcost.advising.result import AdviceInfo, Advising, OutcomeInfo, RefusedInfo
 from graphcost.errors import GraphcostError
+from graphcost.fitting import CONTEXT_BYTES
 from graphcost.placing import AnalysisOptions
 from graphcost.units import format_bytes, format_rate, format_seconds
 from graphcost.verdict import Verdict
@@ -70,8 +71,8 @@ class Tried:
         if not self.outcome.fits:
             memory, device = self.outcome.memory, self.outcome.choice.placement.cluster.device
             found.append(
-                f"does not fit: the step needs {format_bytes(memory.peak_bytes)}, {device.id} has "
-                f"{format_bytes(device.mem_bytes)}"
+                f"does not fit: the step needs {format_bytes(memory.peak_bytes)} beside {format_bytes(CONTEXT_BYTES)} "
+                f"of context, {device.id} has {format_bytes(device.mem_bytes)}"
             )
         if self.speedup < 1 - _SAME:
             found.append(

@@ -84,12 +84,11 @@ def border_changes(what_if: WhatIf, found: Iterable[Searched]) -> Iterator[tuple
 
 
 def _multiples(found: Searched) -> list[int]:
-    """A rate that is four times the base's, for pairs; nothing where the rate alone is enough."""
-    if found.clear is not None or not found.tried:
+    """A rate that is four times the base's, for pairs; nothing where the rate alone is enough, or without effect."""
+    if found.clear is not None or len(found.tried) < 2:
         return []
     ladder = found.axis.ladder
-    four = ladder.below(4 * ladder.value(found.tried[0]))
-    return [min(found.tried, key=lambda rung: abs(rung - four))]
+    return [ladder.below(4 * ladder.value(found.tried[0]))]
 
 
 def _with_recomputation(what_if: WhatIf, found: Searched) -> Iterator[tuple[Change, Outcome]]:
@@ -253,8 +252,16 @@ def _note(axis: Axis, tried: Sequence[int], clear: tuple[int, int] | None, base:
     elif clear is None and base.verdict is not Verdict.CLEAR and not axis.resource.whole:
         notes.append("no rate is enough: other links, latency and losses stay")
     if turns > 1:
-        notes.append(f"the verdict turns {turns} times over the values tried; the border nearest to now is given")
+        again = None if clear is None else _turned_back(axis, tried, clear[1])
+        where = "" if again is None else f", back at {axis.resource.show(axis.ladder.value(again))}"
+        notes.append(f"the verdict turns {turns} times over the values tried{where}; the nearest border is given")
     return "; ".join(notes) or None
+
+
+def _turned_back(axis: Axis, tried: Sequence[int], far: int) -> int | None:
+    """The first rung tried beyond a border whose far side is ``far`` that is not as the far side is."""
+    beyond = [rung for rung in tried if abs(rung - tried[0]) > abs(far - tried[0])]
+    return next((rung for rung in beyond if CLEAR.met(axis.outcome(rung)) != CLEAR.met(axis.outcome(far))), None)
 
 
 def _border(what_if: WhatIf, axis: Axis, goal: Goal, rungs: tuple[int, int]) -> BorderInfo:
