@@ -68,18 +68,20 @@ class Tried:
             found.append("too close to the limit: its interval straddles it")
         elif not self.clears:
             found.append("still over the limit")
-        if not self.outcome.fits:
-            memory, device = self.outcome.memory, self.outcome.choice.placement.cluster.device
-            found.append(
-                f"does not fit: the step needs {format_bytes(memory.peak_bytes)} beside {format_bytes(CONTEXT_BYTES)} "
-                f"of context, {device.id} has {format_bytes(device.mem_bytes)}"
-            )
+        if not self.runs:
+            found.append(f"does not fit: {_memory_text(self.outcome)}")
         if self.speedup < 1 - _SAME:
             found.append(
                 f"slower: {format_rate(self.outcome.work_per_s)} samples/s instead of "
                 f"{format_rate(self.base.work_per_s)}"
             )
         return tuple(found)
+
+    @property
+    def runs(self) -> bool:
+        """Whether it fits into memory, or needs no more than a base that does not fit either, which is said."""
+        no_worse = not self.base.fits and self.outcome.memory.peak_bytes <= self.base.memory.peak_bytes
+        return self.outcome.fits or no_worse
 
     @property
     def order(self) -> tuple[float, ...]:
@@ -124,7 +126,7 @@ def _try(what_if: WhatIf, changes: Iterable[Change], refused: list[RefusedInfo])
 def _pairs(what_if: WhatIf, tried: Iterable[Tried]) -> list[Tried]:
     """The best pairs of changes that lower the share, fit, and cost no throughput by themselves."""
     moves = sorted(
-        (one for one in tried if one.lowers and one.outcome.fits and one.speedup >= 1 - _SAME),
+        (one for one in tried if one.lowers and one.runs and one.speedup >= 1 - _SAME),
         key=lambda one: one.outcome.step.comm_share_high,
     )
     pairs = [
@@ -145,7 +147,7 @@ def _result(what_if: WhatIf, found: Iterable[Searched], tried: list[Tried], refu
     others = _smallest_of_each_kind(
         one for one in tried if one.objections and one.worth_telling and one.change.kind not in advised
     )
-    possible = [one for one in tried if one.lowers and one.outcome.fits and one.speedup >= 1 - _SAME]
+    possible = [one for one in tried if one.lowers and one.runs and one.speedup >= 1 - _SAME]
     nearest = min(possible, key=lambda one: one.outcome.step.comm_share_high, default=None)
     refused += [RefusedInfo(one.resource.title, one.refusal) for one in found if one.refusal]
     return Advising(
@@ -195,6 +197,8 @@ def _advice_info(one: Tried) -> AdviceInfo:
             "the optimisation, not only its speed"
         )
         caution = f"{caution}; {changed}" if caution else changed
+    if not outcome.fits and not base.fits:
+        caution = f"{caution + '; ' if caution else ''}it still does not fit: {_memory_text(outcome)}"
     rest_s = base.step.step_s - base.step.exposed_comm_s, outcome.step.step_s - outcome.step.exposed_comm_s
     why = (
         f"{one.change.why}: the step waits {format_seconds(outcome.step.exposed_comm_s)} for communication instead "
@@ -213,6 +217,14 @@ def _advice_info(one: Tried) -> AdviceInfo:
         objections=one.objections,
         throughput_speedup=one.speedup,
         outcome=_outcome_info(outcome),
+    )
+
+
+def _memory_text(outcome: Outcome) -> str:
+    device, peak_bytes = outcome.choice.placement.cluster.device, outcome.memory.peak_bytes
+    return (
+        f"the step needs {format_bytes(peak_bytes)} beside {format_bytes(CONTEXT_BYTES)} of context, "
+        f"{device.id} has {format_bytes(device.mem_bytes)}"
     )
 
 

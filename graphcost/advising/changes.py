@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
+from functools import partial
 from math import log
 from typing import Any
 
-from graphcost.arch import ARCHITECTURES, PsStyle
+from graphcost.arch import ARCHITECTURES, Architecture, Placement, PsStyle
 from graphcost.engine.timeline import Overlap
+from graphcost.errors import PlacementError
 from graphcost.hardware import peak_dtype
 from graphcost.links import LinkKind
 from graphcost.placing import AnalysisOptions, with_arch
@@ -145,15 +147,36 @@ def _servers(base: Outcome) -> Iterator[Change]:
 
 
 def _arch(base: Outcome) -> Iterator[Change]:
-    if base.choice.placement.gpus == 1:
+    """On the same GPUs where it can be, and on one full server where they are more."""
+    place, now = base.choice.placement, base.choice.arch.name
+    if place.gpus == 1:
         return
-    now = base.choice.arch.name
+    fullest = place.cluster.server.gpus
     for name, arch in ARCHITECTURES.items():
-        if name not in (now, "single"):
+        if name in (now, "single"):
+            continue
+        if _holds(arch, replace(place, servers=-(-place.gpus // fullest))):
             yield Change(
-                "arch", Effort.ARCHITECTURE, f"{name} instead of {now}", arch.title,
-                lambda options, name=name: with_arch(options, name),  # type: ignore[misc]
+                "arch", Effort.ARCHITECTURE, f"{name} instead of {now}", arch.title, partial(with_arch, name=name)
+            )
+        if place.gpus > fullest > 1:
+            yield Change(
+                "arch + gpus", Effort.ARCHITECTURE,
+                f"{name} on {fullest} GPUs of one server instead of {now} on {place.gpus}", arch.title,
+                partial(_on_one_server, name=name, gpus=fullest), log(place.gpus / fullest),
             )  # fmt: skip
+
+
+def _holds(arch: Architecture, placement: Placement) -> bool:
+    try:
+        arch.check(placement)
+    except PlacementError:
+        return False
+    return True
+
+
+def _on_one_server(options: AnalysisOptions, name: str, gpus: int) -> AnalysisOptions:
+    return with_arch(replace(options, gpus=gpus, servers=None), name)
 
 
 def _ps_style(base: Outcome) -> Iterator[Change]:

@@ -80,7 +80,7 @@ def test_laws_of_advice(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert efforts == sorted(efforts)
     for one in found["advice"]:
         assert one["recommended"] and not one["objections"]
-        assert one["throughput_speedup"] >= 1 - 1e-9 and one["outcome"]["fits"]
+        assert one["throughput_speedup"] >= 1 - 1e-9 and one["outcome"]["fits"]  # every base here fits
         assert one["outcome"]["comm_share_high"] <= found["max_comm_share"]
     for one in found["rejected"]:
         assert one["objections"] and not one["recommended"]
@@ -118,6 +118,28 @@ def test_a_batch_that_does_not_fit_names_both_sizes(capsys: pytest.CaptureFixtur
         "does not fit: the step needs 22.9 GB beside 524 MB of context, v100-sxm2-16 has 16.0 GB"
     ]
     assert any("recompute" in one["kinds"] for one in (*found["advice"], *found["rejected"]))
+
+
+def test_a_base_that_does_not_fit_is_advised_about_communication_and_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """85 GB on 80: half the bytes on the wire is advice all the same; a larger batch, which needs more, is not."""
+    found = answer(capsys, "advise", "zoo:gpt2", "--gpus", "64", "--cluster", "dgx-h100", "--network", "10Gb/s")
+    assert not found["base"]["fits"] and found["advice"]
+    for one in found["advice"]:
+        assert one["outcome"]["fits"] or "it still does not fit" in one["caution"]
+        assert one["outcome"]["peak_bytes"] <= found["base"]["peak_bytes"]
+    batch = next(one for one in found["rejected"] if one["kinds"] == ["batch"])
+    assert any(text.startswith("does not fit: ") for text in batch["objections"])
+
+
+def test_an_architecture_of_one_server_is_tried_on_one(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(
+        capsys, "advise", "zoo:wide-deep-criteo", "--arch", "ps", "--gpus", "16", "--batch", "512",
+        "--cluster", "pai-paper-base", "--profile", "paper",
+    )  # fmt: skip
+    one = next(one for one in (*found["advice"], *found["rejected"]) if one["kinds"] == ["arch", "gpus"])
+    assert one["options"] == "--arch pearl --gpus 8" and one["outcome"]["servers"] == 1
 
 
 def test_nothing_helps(tmp_path: Path) -> None:
