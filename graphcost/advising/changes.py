@@ -147,19 +147,20 @@ def _servers(base: Outcome) -> Iterator[Change]:
 
 
 def _arch(base: Outcome) -> Iterator[Change]:
-    """On the same GPUs where it can be, and on one full server where they are more."""
+    """On the same GPUs where it can be; what one server holds, and AllReduce for its own links, also on one."""
     place, now = base.choice.placement, base.choice.arch.name
     if place.gpus == 1:
         return
     fullest = place.cluster.server.gpus
     for name, arch in ARCHITECTURES.items():
-        if name in (now, "single"):
-            continue
-        if _holds(arch, replace(place, servers=-(-place.gpus // fullest))):
+        if name in (now, "single") or (name == "pearl" and not base.plan.rows_bytes):
+            continue  # without lookup tables PEARL is AllReduce
+        held = _holds(arch, replace(place, servers=-(-place.gpus // fullest)))
+        if held:
             yield Change(
                 "arch", Effort.ARCHITECTURE, f"{name} instead of {now}", arch.title, partial(with_arch, name=name)
             )
-        if place.gpus > fullest > 1:
+        if place.gpus > fullest > 1 and (name == "allreduce" or not held):
             yield Change(
                 "arch + gpus", Effort.ARCHITECTURE,
                 f"{name} on {fullest} GPUs of one server instead of {now} on {place.gpus}", arch.title,
