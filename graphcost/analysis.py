@@ -58,6 +58,13 @@ def predict(plan: StepPlan, choice: Choice, options: AnalysisOptions) -> StepTim
     )
 
 
+def samples_per_s(step: StepTime, plan: StepPlan, choice: Choice) -> float | None:
+    """Samples of the whole job per second; None for a model without a batch."""
+    if plan.batch is None or step.step_s == 0:
+        return None
+    return plan.batch * choice.placement.gpus * plan.recipe.accumulate / step.step_s
+
+
 def analyze_with(
     source: Any, options: AnalysisOptions, *, command: str = "analyze", example_inputs: Any = None
 ) -> Analysis:
@@ -242,11 +249,6 @@ def _placement_info(choice: Choice, plan: StepPlan, options: AnalysisOptions) ->
 def _step_info(
     step: StepTime, verdict: Verdict, plan: StepPlan, choice: Choice, options: AnalysisOptions, at_32: float | None
 ) -> StepInfo:
-    samples = (
-        None
-        if plan.batch is None or step.step_s == 0
-        else plan.batch * choice.placement.gpus * options.accumulate / step.step_s
-    )
     return StepInfo(
         step_s=step.step_s,
         step_low_s=step.step_low_s,
@@ -272,7 +274,7 @@ def _step_info(
         verdict=str(verdict),
         flagged=verdict is Verdict.FLAGGED,
         reason=reason_of(step, plan),
-        samples_per_s=samples,
+        samples_per_s=samples_per_s(step, plan, choice),
         scaling_efficiency=step.alone_s / step.step_s if step.step_s else 1.0,
     )
 

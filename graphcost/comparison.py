@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from graphcost.analysis import analyze_graph
-from graphcost.arch import ARCHITECTURES, PsStyle
+from graphcost.arch import ARCHITECTURES
 from graphcost.errors import PlacementError, UsageError
 from graphcost.graph import build_graph
-from graphcost.placing import AnalysisOptions, resolve
+from graphcost.placing import AnalysisOptions, resolve, with_arch
 from graphcost.result import Analysis
 from graphcost.sources import load_model
-
-_OTHER_PS = PsStyle.BYTEPS.value  # only parameter servers have a style; elsewhere the default stands
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +51,14 @@ def compare_model(
     """
     for name in archs:
         ARCHITECTURES.find(name)
-    base = replace(options, arch="single", gpus=1, servers=None, ps=None, ps_style=_OTHER_PS, gather_rows=False)
+    base = with_arch(replace(options, gpus=1, servers=None), "single")
     resolve(base)  # names and cluster are checked before the file is read
     graph = build_graph(load_model(source, options.load))
     results: list[Analysis] = []
     refused: list[Refusal] = []
     for gpus in gpu_counts:
         for name in archs or _sensible(gpus):
-            tried = replace(
-                options,
-                arch=name,
-                gpus=gpus,
-                ps=options.ps if name == "ps" else None,
-                ps_style=options.ps_style if name == "ps" else _OTHER_PS,
-                gather_rows=options.gather_rows and name == "allreduce",
-            )
+            tried = with_arch(replace(options, gpus=gpus), name)
             try:
                 choice = resolve(tried)
             except (PlacementError, UsageError) as error:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphcost.errors import UsageError
+from graphcost.frontends.options import LoadOptions
 from graphcost.graph import build_graph
 from graphcost.hardware import Device
+from graphcost.ir import Model
 from graphcost.placing import AnalysisOptions, Choice
 from graphcost.sources import load_model
 from graphcost.training import Memory, StepPlan, plan_step
 from graphcost.units import MIB
+
+if TYPE_CHECKING:
+    from graphcost.graph import OpGraph
 
 CONTEXT_BYTES = 500 * MIB
 """assumed: CUDA context and library handles of one process, and NCCL's buffers (0.4 to 1 GB are seen)."""
@@ -34,6 +39,19 @@ def fits(memory: Memory, device: Device) -> bool:
     return memory.peak_bytes + CONTEXT_BYTES <= device.mem_bytes
 
 
+def at_batch(
+    source: Any, load: LoadOptions, batch: int, example_inputs: Any = None, *, base: Model | None = None
+) -> OpGraph:
+    """The graph of ``source`` at ``batch`` samples per GPU; ``base`` as for ``load_model``.
+
+    Raises ``UsageError`` for a model without a batch dimension, and what loading raises.
+    """
+    model = load_model(source, replace(load, batch=batch), example_inputs, base=base)
+    if model.batch != batch:
+        raise UsageError(f"{model.name} has no batch dimension that can be set")
+    return build_graph(model)
+
+
 def largest_batch(source: Any, options: AnalysisOptions, choice: Choice, example_inputs: Any = None) -> int:
     """The most samples per GPU whose step fits; 0 where not even one does.
 
@@ -43,10 +61,8 @@ def largest_batch(source: Any, options: AnalysisOptions, choice: Choice, example
     room_bytes = int(choice.placement.cluster.device.mem_bytes) - CONTEXT_BYTES
 
     def excess_bytes(batch: int) -> int:
-        model = load_model(source, replace(options.load, batch=batch), example_inputs)
-        if model.batch != batch:
-            raise UsageError(f"--max-batch: {model.name} has no batch dimension that can be set")
-        return memory_on(plan_step(build_graph(model), choice.recipe), choice).peak_bytes - room_bytes
+        graph = at_batch(source, options.load, batch, example_inputs)
+        return memory_on(plan_step(graph, choice.recipe), choice).peak_bytes - room_bytes
 
     largest = last_not_above_zero(excess_bytes, LARGEST_BATCH)
     if largest == LARGEST_BATCH:
@@ -67,21 +83,32 @@ def last_not_above_zero(excess: Callable[[int], int], limit: int) -> int:
         at[n] = excess(n)
         return at[n] <= 0
 
-    def crossing(a: int, b: int) -> int:
-        rise = at[b] - at[a]
-        return a + -at[a] * (b - a) // rise if rise > 0 else 64 * b
-
     if not fits_with(1):
         return 0
     low, high = 1, 2
     while fits_with(high):
         if high == limit:
             return limit
-        low, high = high, min(limit, max(2 * high, crossing(low, high) + 1))
+        low, high = high, min(limit, max(2 * high, (_crossing(at, low, high) or 64 * high) + 1))
+    return narrow(excess, at, low, high)
+
+
+def narrow(excess: Callable[[int], int], at: dict[int, int], low: int, high: int) -> int:
+    """The last ``n`` with ``excess(n) <= 0`` between ``low``, where that holds, and ``high``, where it does not.
+
+    ``at`` holds what is known of ``excess``, both ends included; every call is added to it.
+    """
     turn, neighbour = 0, low + 1
     while high - low > 1:
-        guess = (crossing(low, high), neighbour, (low + high) // 2)[turn % 3]
+        guess = (_crossing(at, low, high) or low, neighbour, (low + high) // 2)[turn % 3]
         guess = max(low + 1, min(guess, high - 1))
-        low, high, neighbour = (guess, high, guess + 1) if fits_with(guess) else (low, guess, guess - 1)
+        at[guess] = excess(guess)
+        low, high, neighbour = (guess, high, guess + 1) if at[guess] <= 0 else (low, guess, guess - 1)
         turn += 1
     return low
+
+
+def _crossing(at: dict[int, int], a: int, b: int) -> int | None:
+    """Where the line through two known points is zero; None where it does not rise."""
+    rise = at[b] - at[a]
+    return a + -at[a] * (b - a) // rise if rise > 0 else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from graphcost.arch import ARCHITECTURES, Architecture, Placement, PsStyle
@@ -32,6 +32,7 @@ class AnalysisOptions:
     ps: int | None = None
     ps_style: str = PsStyle.BYTEPS.value
     gather_rows: bool = False
+    half_gradients: bool = False
     straggler_spread: float = 0.0
     cluster: str | None = None
     device: str | None = None
@@ -94,6 +95,10 @@ def resolve(options: AnalysisOptions) -> Choice:
     if profile is Profile.PAPER:
         _refuse_in_paper(options)
     arch = ARCHITECTURES.find(options.arch or ("allreduce" if options.gpus > 1 else "single"))
+    if recipe.half_gradients and arch.name != "allreduce":
+        raise UsageError(f"--half-gradients goes with --arch allreduce, not {arch.name}")
+    if recipe.half_gradients and recipe.precision.weight_bytes < 4:
+        raise UsageError(f"--half-gradients: gradients of {recipe.precision} have 2 bytes already")
     cluster = _cluster(options)
     placement = _placement(options, arch, cluster, profile)
     arch.check(placement)
@@ -105,6 +110,18 @@ def resolve(options: AnalysisOptions) -> Choice:
         overlap=overlap,
         bucketing=bucketing_of(options.buckets),
         recipe=recipe,
+    )
+
+
+def with_arch(options: AnalysisOptions, name: str) -> AnalysisOptions:
+    """``options`` under the architecture ``name``, without what only other architectures know."""
+    return replace(
+        options,
+        arch=name,
+        ps=options.ps if name == "ps" else None,
+        ps_style=options.ps_style if name == "ps" else PsStyle.BYTEPS.value,
+        gather_rows=options.gather_rows and name == "allreduce",
+        half_gradients=options.half_gradients and name == "allreduce",
     )
 
 
@@ -130,6 +147,7 @@ def recipe_of(options: AnalysisOptions) -> Recipe:
         kernels=named(OptimizerKernels, options.optimizer_kernels, "optimizer implementation"),
         freeze=options.freeze,
         recompute=options.recompute,
+        half_gradients=options.half_gradients,
         accumulate=options.accumulate,
         clip=options.clip_grad,
         lookups=lookups_of(options.lookups),

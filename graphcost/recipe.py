@@ -197,6 +197,8 @@ class Recipe:
     ``fused_attention``: attention is one kernel, and where not, products and a softmax.
     ``half_ops``: operators that AMP runs in the half format although its list says fp32
     (``HALF_NORMS``: timm's fast norms; ``HALF_EVERYTHING``: NVIDIA's Apex at level O2).
+    ``half_gradients``: gradients of 4 bytes travel as 2 (torch DDP's fp16_compress_hook and
+    bf16_compress_hook, Horovod's Compression.fp16).
     ``keep_gradients``: gradients are zeroed and added to instead of freed and written
     (torch before 2.0).
     """
@@ -216,6 +218,12 @@ class Recipe:
     fused_attention: bool = True
     half_ops: frozenset[str] = frozenset()
     keep_gradients: bool = False
+    half_gradients: bool = False
+
+    @property
+    def wire_share(self) -> float:
+        """Bytes of a gradient on the wire over its own."""
+        return 0.5 if self.half_gradients else 1.0
 
     @property
     def trains(self) -> bool:
@@ -225,10 +233,12 @@ class Recipe:
     def update_passes(self) -> tuple[tuple[str, Pass], ...]:
         """What runs over every gradient after the backward pass, in order.
 
-        Sums of micro-batches; the scaler's unscaling and check; the norm and the scaling of
-        a clipped gradient; the optimizer.
+        Sums of micro-batches; casts around the exchange; the scaler's unscaling and check;
+        the norm and the scaling of a clipped gradient; the optimizer.
         """
         found: list[tuple[str, Pass]] = [("accumulate", (2, 1))] * (self.accumulate - 1)
+        if self.half_gradients:
+            found += [("to 2 bytes", (1, 1)), ("from 2 bytes", (1, 1))]  # upper bound: one side is half as wide
         if self.keep_gradients:
             found += [("add gradient", (2, 1)), ("zero gradient", (0, 1))]
         if self.precision.scales_loss:

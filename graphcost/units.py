@@ -30,6 +30,15 @@ def _split(text: str, expected: str) -> tuple[float, str]:
     return float(match[1].replace("_", "")), match[2]
 
 
+def unit_of(text: str) -> str:
+    """The unit that a quantity is written with, empty for a plain number.
+
+    >>> unit_of("100 Gb/s"), unit_of("25")
+    ('Gb/s', '')
+    """
+    return _split(text, "25Gb/s")[1]
+
+
 def _prefix(prefix: str, text: str, expected: str) -> float:
     factor = _DECIMAL.get(prefix.lower(), _BINARY.get(prefix.lower()))
     if factor is None:

@@ -15,12 +15,14 @@ import jsonschema
 import pytest
 from helpers import RESNET50, VGG19
 
-import graphcost.result as result
 from graphcost.analysis import analyze
 from graphcost.result import SCHEMA_VERSION, Analysis
 
 OPTIONAL = ("ops", "symbolic", "max_batch")
 """Parts of an analysis that are written where somebody asked for them."""
+
+UNWRITTEN = ("predicted", "analysis")
+"""Fields of results that hold objects for reports and are no part of the JSON."""
 
 SCHEMA_FILE = Path(__file__).parents[1] / "graphcost" / "report" / "analysis.schema.json"
 
@@ -30,8 +32,10 @@ def schema_of(kind: Any) -> dict[str, Any]:
     origin = typing.get_origin(kind)
     arguments = typing.get_args(kind)
     if is_dataclass(kind) and isinstance(kind, type):
-        hints = typing.get_type_hints(kind, vars(result))
-        properties = {field.name: schema_of(hints[field.name]) for field in fields(kind) if field.name != "predicted"}
+        hints = typing.get_type_hints(kind)
+        properties = {
+            field.name: schema_of(hints[field.name]) for field in fields(kind) if field.name not in UNWRITTEN
+        }
         made: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
         required = [name for name in properties if (kind, name) not in {(Analysis, name) for name in OPTIONAL}]
         return {**made, "required": required, **({"description": kind.__doc__} if kind.__doc__ else {})}

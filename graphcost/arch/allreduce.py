@@ -34,7 +34,7 @@ class AllReduce(Replicated):
         """4 (n-1)/n W over each medium."""
         if placement.gpus == 1:
             return ()
-        sent = all_reduce_sent_bytes(plan.gradient_bytes, placement.gpus)
+        sent = plan.recipe.wire_share * all_reduce_sent_bytes(plan.gradient_bytes, placement.gpus)
         return (PaperTraffic("gradients", 2 * sent, self.paper_media(placement)),)
 
     def paper_input_sharing(self, placement: Placement) -> int:
@@ -44,28 +44,38 @@ class AllReduce(Replicated):
     def exchanges(self, plan: StepPlan, placement: Placement) -> tuple[Exchange, ...]:
         """One all-reduce over all gradients, bucket by bucket; gathered rows of sparse tables apart."""
         if not placement.gather_rows:
-            return all_reduce(plan.gradients, placement)
+            return all_reduce(plan.gradients, placement, plan.recipe.wire_share)
         rows = [gradient for gradient in plan.gradients if gradient.sparse and gradient.rows_bytes is not None]
         dense = [gradient for gradient in plan.gradients if gradient not in rows]
-        return (*gather_rows(rows, placement), *all_reduce(dense, placement))
+        return (*gather_rows(rows, placement), *all_reduce(dense, placement, plan.recipe.wire_share))
 
     def buffer_bytes(self, plan: StepPlan, placement: Placement) -> int:
         """Buckets are copies of all gradients (torch DDP without ``gradient_as_bucket_view``)."""
         return plan.gradient_bytes if placement.gpus > 1 else 0
 
 
-def all_reduce(gradients: Iterable[Gradient], placement: Placement) -> tuple[Exchange, ...]:
-    """The exchange of ``gradients``, each whole; nothing for one GPU."""
+def all_reduce(gradients: Iterable[Gradient], placement: Placement, wire_share: float = 1.0) -> tuple[Exchange, ...]:
+    """The exchange of ``gradients``, each whole; nothing for one GPU.
+
+    ``wire_share``: bytes sent over bytes of the gradients, which is what fills a bucket.
+    """
     payload = dense_payload(gradients)
     if placement.gpus == 1 or not payload:
         return ()
     found = way(placement.cluster, placement.gpus, placement.servers)
     total = sum(part_bytes for part_bytes, _ in payload)
+
+    def seconds(size_bytes: float) -> float:
+        return found.seconds(wire_share * size_bytes)
+
+    formula, source = named(found, wire_share * total)
+    if wire_share != 1:
+        formula += f", {wire_share:g} S on the wire"
     return (
         Exchange(
-            "gradients", found.link.name, "all-reduce", payload, all_reduce_sent_bytes(total, placement.gpus),
-            found.seconds, True, found.link.interference, *named(found, total), spread=found.link.spread,
-            queue="collectives",
+            "gradients", found.link.name, "all-reduce", payload,
+            wire_share * all_reduce_sent_bytes(total, placement.gpus), seconds, True, found.link.interference,
+            formula, source, spread=found.link.spread, queue="collectives",
         ),
     )  # fmt: skip
 

@@ -25,6 +25,8 @@ _COMMANDS = {
     "analyze": "Predict a training step and judge its communication share.",
     "count": "FLOPs, MACs, bytes and parameters of the forward pass.",
     "compare": "Each model under every architecture, ranked.",
+    "advise": "The smallest changes that clear a model, and break-even values.",
+    "sweep": "A step over values of each resource.",
     "graph": "Export the annotated op graph.",
     "ops": "Operator rules; for a model: counted, free, unknown.",
     "devices": "Devices and clusters, with sources.",

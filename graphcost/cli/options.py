@@ -16,6 +16,7 @@ from graphcost.frontends.options import LoadOptions
 from graphcost.placing import AnalysisOptions
 from graphcost.predict import Profile
 from graphcost.recipe import OPTIMIZERS, Execution, Layout, OptimizerKernels, Precision
+from graphcost.sources import expand
 from graphcost.units import parse_bandwidth, parse_bytes, parse_flops_per_s, parse_share
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -42,6 +43,11 @@ class Quantity(click.ParamType):  # type: ignore[type-arg]  # generic from click
         except UsageError as error:
             raise UsageError(f"{param.opts[0]} {error}" if param is not None else str(error)) from error
 
+
+model_argument = click.argument("model", metavar="MODEL")
+outputs_option = click.option(
+    "--output", "outputs", multiple=True, metavar="FILE", help="Write to a file; its suffix chooses the format."
+)
 
 models_argument = click.argument("models", metavar="MODEL...", nargs=-1, required=True)
 
@@ -144,6 +150,11 @@ placement_options = _stack(
         "--gather-rows", is_flag=True, help="AllReduce: tables marked sparse travel as rows gathered by every GPU."
     ),
     click.option(
+        "--half-gradients",
+        is_flag=True,
+        help="AllReduce: gradients travel in 2 bytes, as with DDP's fp16 and bf16 compression hooks.",
+    ),
+    click.option(
         "--straggler",
         "straggler_spread",
         type=parse_share,
@@ -153,11 +164,13 @@ placement_options = _stack(
     ),
 )
 
+limit_option = click.option(
+    "--max-comm-share", type=Quantity(parse_share), metavar="SHARE", default="50%", show_default=True,
+    help="Flag models strictly over it.",
+)  # fmt: skip
+
 verdict_options = _stack(
-    click.option(
-        "--max-comm-share", type=Quantity(parse_share), metavar="SHARE", default="50%", show_default=True,
-        help="Flag models strictly over it.",
-    ),
+    limit_option,
     click.option(
         "--on-doubt", type=click.Choice(["fail", "warn", "pass"]), default="warn", show_default=True,
         help="When the interval straddles the limit.",
@@ -183,6 +196,14 @@ arch_option = click.option(
     "--arch", metavar="|".join(ARCHITECTURES), help="Default allreduce when --gpus is over 1, else single."
 )
 gpus_option = click.option("--gpus", type=int, default=1, show_default=True, help="GPUs in the job.")
+
+
+def single_model(source: str) -> str:
+    """The one model that ``source`` stands for; raises ``UsageError`` for a folder of several."""
+    found = expand(source)
+    if len(found) > 1:
+        raise UsageError(f"{source}: a folder of {len(found)} models; name one of them, e.g. {found[0]}")
+    return found[0]
 
 
 def load_options(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from shutil import get_terminal_size
 
 import click
@@ -33,6 +33,22 @@ def write_result(text: str, output: str | None = None) -> None:
         Path(output).write_text(text if text.endswith("\n") else text + "\n", "utf-8")
     except OSError as error:
         raise UsageError(f"--output {output}: cannot be written ({error.strerror})") from error
+
+
+_SUFFIXES = {".txt": "text", ".json": "json", ".md": "markdown", ".csv": "csv", ".tex": "latex"}
+
+
+def write_reports(render: Callable[[str], str], form: str, outputs: Sequence[str], formats: Collection[str]) -> None:
+    """A report in ``form`` on stdout, unless it goes to files only; each file in the format of its suffix."""
+    chosen = {output: _SUFFIXES.get(PurePath(output.lower()).suffix, "") for output in outputs}
+    for output, name in chosen.items():
+        if name not in formats:
+            known = ", ".join(suffix for suffix, known in _SUFFIXES.items() if known in formats)
+            raise UsageError(f"--output {output}: no format for this suffix (known: {known})")
+    if not outputs or form != "text":
+        write_result(render(form))
+    for output, name in chosen.items():
+        write_result(render(name), output)
 
 
 def say(text: str, *, quiet: bool = False) -> None:

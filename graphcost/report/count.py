@@ -11,7 +11,7 @@ from typing import Any
 
 from graphcost._version import __version__
 from graphcost.counting import Count
-from graphcost.report.tables import DEFAULT_WIDTH, markdown_table, table_text
+from graphcost.report.tables import DEFAULT_WIDTH, latex_table, markdown_table, table_text
 from graphcost.result import SCHEMA_VERSION
 from graphcost.units import format_bytes, format_count, format_flops, format_macs
 
@@ -126,42 +126,8 @@ def _markdown(counts: Sequence[Count], width: int) -> str:
     return markdown_table(_COLUMNS, [_cells(count) for count in counts])
 
 
-_LATEX_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-}
-
-
 def _latex(counts: Sequence[Count], width: int) -> str:
-    """A booktabs table."""
-
-    def row(cells: Sequence[str]) -> str:
-        return "  " + " & ".join("".join(_LATEX_SPECIAL.get(c, c) for c in cell) for cell in cells) + r" \\"
-
-    columns = _COLUMNS[:8]
-    body = [row(_cells(count)[:8]) for count in counts]
-    return (
-        "\n".join(
-            [
-                r"\begin{tabular}{l" + "r" * 7 + "}",
-                r"  \toprule",
-                row(columns),
-                r"  \midrule",
-                *body,
-                r"  \bottomrule",
-                r"\end{tabular}",
-            ]
-        )
-        + "\n"
-    )
+    return latex_table(_COLUMNS[:8], [_cells(count)[:8] for count in counts])
 
 
 COUNT_FORMATS: Mapping[str, Callable[[Sequence[Count], int], str]] = {

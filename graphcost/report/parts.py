@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graphcost.result import Analysis
-from graphcost.units import format_bytes, format_seconds
+from graphcost.units import format_bytes, format_seconds, format_share
+
+VERDICTS = {"flagged": "FLAGGED", "clear": "CLEAR", "too-close": "TOO CLOSE"}
+"""As reports shout them."""
 
 _PHASES = {"forward": "forward pass", "backward": "backward pass", "update": "update"}
 
@@ -51,6 +54,16 @@ def memory_line(r: Analysis) -> str:
         f"activations {format_bytes(memory.activations_bytes)}, buffers {format_bytes(memory.buffers_bytes)}, "
         f"communication {format_bytes(memory.bucket_bytes)}; the peak is in the {_PHASES[memory.peak_phase]}"
     )
+
+
+def share_text(share: float, low: float, high: float) -> str:
+    """``41.3 % (30.2 % to 52.0 %)``; the share alone where nothing is claimed about its error."""
+    return format_share(share) + ("" if low == high else f" ({format_share(low)} to {format_share(high)})")
+
+
+def plural(count: int, word: str) -> str:
+    """``1 GPU``, ``8 GPUs``."""
+    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def _hidden_note(r: Analysis) -> str:

@@ -77,3 +77,27 @@ def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str
     cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in cells)]) + "\n"
+
+
+_LATEX_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
+
+
+def latex_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A ``tabular`` with booktabs' rules, the first column to the left."""
+
+    def row(cells: Sequence[str]) -> str:
+        return "  " + " & ".join("".join(_LATEX_SPECIAL.get(c, c) for c in cell) for cell in cells) + r" \\"
+
+    lines = [r"\begin{tabular}{l" + "r" * (len(columns) - 1) + "}", r"  \toprule", row(columns), r"  \midrule"]
+    return "\n".join([*lines, *map(row, rows), r"  \bottomrule", r"\end{tabular}"]) + "\n"

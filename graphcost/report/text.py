@@ -6,7 +6,7 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from graphcost.report.parts import memory_line, parts_of, phases_of
+from graphcost.report.parts import VERDICTS, memory_line, parts_of, phases_of, plural, share_text
 from graphcost.report.tables import DEFAULT_WIDTH, table_text
 from graphcost.result import Analysis, OpInfo
 from graphcost.units import (
@@ -19,7 +19,6 @@ from graphcost.units import (
     format_share,
 )
 
-_VERDICTS = {"flagged": "FLAGGED", "clear": "CLEAR", "too-close": "TOO CLOSE"}
 _BAR = 24
 
 
@@ -55,7 +54,7 @@ def _table(results: Sequence[Analysis], width: int) -> str:
     ]
     place = results[0].placement
     head = (
-        f"{place.arch}, {_plural(place.gpus, 'GPU')} on {_plural(place.servers, 'server')} of "
+        f"{place.arch}, {plural(place.gpus, 'GPU')} on {plural(place.servers, 'server')} of "
         f"{place.cluster}, {place.profile} profile\n"
     )
     return head + table_text(columns, rows, right=(2, 3, 4, 6, 7, 8), width=width)
@@ -78,7 +77,7 @@ def _head(r: Analysis) -> str:
     batch = f"batch {place.batch_per_gpu} per GPU" if place.batch_per_gpu is not None else "no batch dimension"
     ps = f", {place.ps} parameter server{'s' if place.ps != 1 else ''}" if place.ps else ""
     return (
-        f"{r.model.name}: {place.arch}, {_plural(place.gpus, 'GPU')} on {_plural(place.servers, 'server')} "
+        f"{r.model.name}: {place.arch}, {plural(place.gpus, 'GPU')} on {plural(place.servers, 'server')} "
         f"of {place.cluster}{default}{ps}\n"
         f"{place.device}, {batch}, {r.training.precision}, {r.training.optimizer}, "
         f"{place.profile} profile, {place.execution}, overlap {place.overlap}\n"
@@ -87,12 +86,9 @@ def _head(r: Analysis) -> str:
 
 def _verdict(r: Analysis, width: int) -> str:
     step = r.step
-    interval = ""
-    if step.comm_share_low != step.comm_share_high:
-        interval = f" ({format_share(step.comm_share_low)} to {format_share(step.comm_share_high)})"
+    share = share_text(step.comm_share, step.comm_share_low, step.comm_share_high)
     line = (
-        f"{_VERDICTS[step.verdict]}: communication is {format_share(step.comm_share)}{interval} of the step, "
-        f"limit {format_share(step.max_comm_share)}"
+        f"{VERDICTS[step.verdict]}: communication is {share} of the step, limit {format_share(step.max_comm_share)}"
     )
     lines = [line, step.reason]
     if step.comm_share_at_batch_32 is not None:
@@ -255,7 +251,3 @@ def _coverage(r: Analysis) -> str:
 def _short(name: str, limit: int = 34) -> str:
     """The end of a long name says more than its beginning."""
     return name if len(name) <= limit else "..." + name[-(limit - 3) :]
-
-
-def _plural(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
