@@ -94,7 +94,7 @@ def resolve(options: AnalysisOptions) -> Choice:
     if profile is Profile.PAPER:
         _refuse_in_paper(options)
     arch = ARCHITECTURES.find(options.arch or ("allreduce" if options.gpus > 1 else "single"))
-    cluster = _cluster(options)
+    cluster = cluster_of(options)
     placement = _placement(options, arch, cluster, profile)
     arch.check(placement)
     return Choice(
@@ -190,7 +190,8 @@ def named(kind: type[Any], name: str, what: str) -> Any:
         raise UnknownNameError(f"no {what} named {name!r}{did_you_mean(name, known)} ({', '.join(known)})") from None
 
 
-def _cluster(options: AnalysisOptions) -> Cluster:
+def cluster_of(options: AnalysisOptions) -> Cluster:
+    """The cluster that the options name, with their device and rates put in."""
     device = load_device(options.device) if options.device is not None else None
     cluster = load_cluster(options.cluster or DEFAULT_CLUSTER)
     return cluster.with_overrides(

@@ -1,0 +1,80 @@
+"""Jobs as numpy columns: what the equations see of a table, one entry a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphcost.engine.paper import PaperFeatures, PaperTimes, paper_times
+from graphcost.fleet.kinds import KINDS, JobKind
+from graphcost.hardware import Cluster
+
+Column = NDArray[np.float64]
+Rows = NDArray[np.intp] | slice
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """Features per step and cNode. ``weight_bytes``: S_w, dense and sparse together.
+
+    ``dense_model_bytes`` and ``sparse_model_bytes``: what a replica holds on a device, and
+    the tables that PEARL partitions; where the table does not say, a lower bound: what the
+    step moves. ``is_stated``: where it does say. ``gpu_hours``: None without that column.
+    """
+
+    kind: NDArray[np.uint8]
+    cnodes: Column
+    batch: Column
+    input_bytes: Column
+    flops: Column
+    mem_bytes: Column
+    weight_bytes: Column
+    dense_model_bytes: Column
+    sparse_model_bytes: Column
+    is_stated: NDArray[np.bool_]
+    gpu_hours: Column | None = None
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def take(self, rows: Rows) -> Jobs:
+        """Those jobs, in that order."""
+        return Jobs(
+            self.kind[rows], self.cnodes[rows], self.batch[rows], self.input_bytes[rows], self.flops[rows],
+            self.mem_bytes[rows], self.weight_bytes[rows], self.dense_model_bytes[rows],
+            self.sparse_model_bytes[rows], self.is_stated[rows],
+            None if self.gpu_hours is None else self.gpu_hours[rows],
+        )  # fmt: skip
+
+    def by_kind(self) -> Iterator[tuple[JobKind, NDArray[np.intp], Jobs]]:
+        """Kinds that occur, with their row numbers and their jobs."""
+        for kind in KINDS:
+            rows = np.flatnonzero(self.kind == kind.code)
+            if len(rows):
+                yield kind, rows, self.take(rows)
+
+
+def kind_times(
+    jobs: Jobs, kind: JobKind, cluster: Cluster, *, sharing: Any, precision: str = "fp32"
+) -> PaperTimes:
+    """Seconds of a step of every job, run as ``kind`` on ``cluster``: PAI's equations, on whole columns.
+
+    ``sharing``: cNodes that contend for one PCIe, from :meth:`JobKind.input_sharing`.
+    """
+    media = kind.media(cluster)
+    weight_bytes = jobs.weight_bytes
+    if media and not kind.media(cluster, alone=True):  # one GPU of 1wNg keeps its weights
+        weight_bytes = np.where(jobs.cnodes > 1, weight_bytes, 0.0)
+    features = PaperFeatures(jobs.input_bytes, jobs.flops, jobs.mem_bytes, weight_bytes)
+    return paper_times(features, cluster, media, input_sharing=sharing, precision=precision)
+
+
+def ratio(above: Column, below: Column, *, empty: float) -> Column:
+    """``above / below``, and ``empty`` where ``below`` is 0: a job that takes no time."""
+    found = np.full(len(below), empty)
+    np.divide(above, below, out=found, where=below > 0)
+    return found
