@@ -6,7 +6,7 @@ evaluated on whole numpy columns by the study's equations in ``graphcost.engine.
 
 from graphcost.fleet.assumptions import study_assumptions
 from graphcost.fleet.characterize import characterize
-from graphcost.fleet.population import generate, population
+from graphcost.fleet.population import generate, load_population
 from graphcost.fleet.project import CHOICES, project
 from graphcost.fleet.rates import Hardware, hardware_of
 from graphcost.fleet.sweep import sweep
@@ -15,5 +15,5 @@ from graphcost.fleet.targets import Study, judge_targets
 
 __all__ = [
     "CHOICES", "Hardware", "JobTable", "Study", "characterize", "generate", "hardware_of", "judge_targets",
-    "open_jobs", "population", "project", "study_assumptions", "sweep",
+    "load_population", "open_jobs", "project", "study_assumptions", "sweep",
 ]  # fmt: skip

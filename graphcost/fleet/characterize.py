@@ -201,9 +201,7 @@ def summary(
     overall = KindTally()
     for tally in tallies.values():
         overall = overall.merged(tally)
-    types = tuple(
-        _stats(kind.title, kind.id, tallies[kind.code], overall) for kind in KINDS if kind.code in tallies
-    )
+    types = tuple(_stats(kind.title, kind.id, tallies[kind.code], overall) for kind in KINDS if kind.code in tallies)
     return Characterization(
         graphcost_version=__version__,
         command="fleet characterize",

@@ -87,9 +87,7 @@ class Checker:
             if wrong.any():
                 index = int(np.argmax(wrong))
                 where = "is one GPU" if most == 1 else f"runs inside one server of {self.cluster.id}"
-                raise self.fail(
-                    index, "cnodes", float(cnodes[index]), f"at most {most}: {words[index]!r} {where}"
-                )
+                raise self.fail(index, "cnodes", float(cnodes[index]), f"at most {most}: {words[index]!r} {where}")
 
     def ids(self, ids: pl.Series) -> None:
         """Every job has an id; its hash is kept for the search for repeated ones."""

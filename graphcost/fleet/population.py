@@ -57,19 +57,20 @@ class Population:
 
 
 @cache
-def _text() -> str:
+def shipped_text() -> str:
+    """``population.toml`` as it is read."""
     return files("graphcost.fleet").joinpath("population.toml").read_text("utf-8")
 
 
-def population(fitted: Mapping[str, float] | None = None) -> Population:
+def load_population(fitted: Mapping[str, float] | None = None) -> Population:
     """The shipped population; ``fitted`` replaces its fitted numbers (for the fit itself)."""
-    data = tomllib.loads(_text())
+    data = tomllib.loads(shipped_text())
     values = {**data["fitted"], **(fitted or {})}
     types = {name: _resolved(entry, values) for name, entry in data["types"].items()}
     given = sum(entry["job_share"] for entry in types.values() if entry["job_share"] != "rest")
     for entry in types.values():
         entry["job_share"] = 1 - given if entry["job_share"] == "rest" else entry["job_share"]
-    digest = hashlib.sha256(_text().encode()).hexdigest()[:12]
+    digest = hashlib.sha256(shipped_text().encode()).hexdigest()[:12]
     return Population(
         data["mark"], digest, load_cluster(data["cluster"]), data["copies"], types,
         _resolved(data["tables"], values), tuple(data["targets"]), values,
@@ -221,9 +222,9 @@ def generate(output: str, *, seed: int, count: int) -> str:
     if seed < 0:
         raise UsageError(f"--seed {seed}: a whole number from 0")
     pl = polars_module()
-    people = population()
+    people = load_population()
     mark = mark_of(people, seed, count)
-    schema: dict[str, Any] = {name: pl.Int64 for name in (*REQUIRED, "dense_model_bytes", "sparse_model_bytes")}
+    schema: dict[str, Any] = dict.fromkeys((*REQUIRED, "dense_model_bytes", "sparse_model_bytes"), pl.Int64)
     schema.update(job_id=pl.String, arch=pl.String)
     write_frames(output, _frames(people, seed, count), schema, mark)
     return mark

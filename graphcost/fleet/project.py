@@ -141,8 +141,8 @@ class TargetTally:
             gain_share_of_fitting=self.gains / self.fits if self.fits else 0.0,
             mean_speedup=self.speedup.mean,
             mean_throughput_speedup=self.throughput.mean,
-            speedup_quantiles=tuple(self.speedups.quantile(level) for level in LEVELS),
-            throughput_speedup_quantiles=tuple(self.throughputs.quantile(level) for level in LEVELS),
+            speedup_quantiles=self.speedups.quantiles(),
+            throughput_speedup_quantiles=self.throughputs.quantiles(),
             comm_share_before=self.comm_before.mean,
             comm_share_after=self.comm_after.mean,
             input_share_after=self.input_after.mean,
@@ -243,7 +243,7 @@ def _count(jobs: Jobs, before: PaperTimes, options: tuple[Moved, ...], tally: _T
 
 
 class _Sheet:
-    """Per-job columns of one block, filled kind by kind. What was not moved stays empty, or as it is under ``best``."""
+    """Per-job columns of one block, filled kind by kind. What was not moved is empty, or kept under ``best``."""
 
     def __init__(self, jobs: Jobs, to: str) -> None:
         self._to = to
@@ -298,5 +298,9 @@ class _Sheet:
         names = pl.Series([kind.id for kind in KINDS])
         return with_columns(
             frame,
-            {**self._numbers, "best_arch": names.gather(self._best), "reason": pl.Series(REASONS).gather(self._reason)},
+            {
+                **self._numbers,
+                "best_arch": names.gather(self._best),
+                "reason": pl.Series(REASONS).gather(self._reason),
+            },
         )

@@ -42,9 +42,7 @@ def hardware_of(cluster: Cluster, profile: Profile = Profile.PAPER, precision: s
     """``cluster`` under ``profile``; raises ``UsageError`` where the device has no such precision."""
     cluster.device.peak(precision)
     if profile is Profile.PAPER:
-        notes = (
-            f"every resource at {format_share(utilisation(cluster))} of its nominal rate, parts added, nothing overlaps",
-        )
+        notes = (f"every resource at {format_share(utilisation(cluster))} of nominal, parts added, nothing overlaps",)
         return Hardware(cluster, profile, precision, dict.fromkeys((kind.id for kind in KINDS), cluster), notes)
     return _calibrated(cluster, precision)
 

@@ -10,7 +10,7 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class HardwareInfo:
-    """What the jobs ran on, in the calculation. ``input_sharing``: most cNodes that contend for one PCIe (null: all)."""
+    """What the jobs are taken to run on. ``input_sharing``: most cNodes that contend for one PCIe (null: all)."""
 
     cluster: str
     device: str

@@ -80,13 +80,12 @@ class _Point:
             return {**found, "all": whole.mean}
 
         rates = {name: self.rates.get(key) for key, name in _FIELDS.items()}
-        return SweepPoint(
-            **rates, varied=tuple(self.rates), by_job=means(self.by_job), by_cnode=means(self.by_cnode)
-        )
+        return SweepPoint(**rates, varied=tuple(self.rates), by_job=means(self.by_job), by_cnode=means(self.by_cnode))
 
 
 def _point(hardware: Hardware, rates: Mapping[str, float]) -> _Point:
-    cluster = hardware.cluster.with_overrides(**{_FIELDS[name]: value for name, value in rates.items()})
+    overrides: dict[str, Any] = {_FIELDS[name]: value for name, value in rates.items()}
+    cluster = hardware.cluster.with_overrides(**overrides)
     return _Point(rates, hardware_of(cluster, hardware.profile, hardware.precision))
 
 

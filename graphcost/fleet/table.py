@@ -40,7 +40,9 @@ def polars_module() -> Any:
     try:
         import polars
     except ImportError:
-        raise UsageError("job tables are read with polars, which is missing: pip install 'graphcost[fleet]'") from None
+        raise UsageError(
+            "job tables are read with polars, which is missing: pip install 'graphcost[fleet]'"
+        ) from None
     return polars
 
 
@@ -67,9 +69,7 @@ class JobTable:
     def notes(self) -> tuple[str, ...]:
         """What a reader of the table should hear."""
         known = (*ALL_NUMBERS, *TEXTS)
-        return tuple(
-            f"{self.source}: column {name!r} is not used{did_you_mean(name, known)}" for name in self.unused
-        )
+        return tuple(f"{self.source}: column {name!r} is not used{did_you_mean(name, known)}" for name in self.unused)
 
     def blocks(self, cluster: Cluster, *, whole: bool = False) -> Iterator[tuple[pl.DataFrame, Jobs]]:
         """Checked blocks in the table's order; ``whole``: with the columns that nothing reads.
@@ -105,9 +105,7 @@ class JobTable:
     def _jobs(self, frame: pl.DataFrame, checker: Checker) -> Jobs:
         """One block as columns; everything is checked here."""
         pl = polars_module()
-        numbers = {
-            name: checker.number(frame, name) for name in ALL_NUMBERS if name in self.columns
-        }
+        numbers = {name: checker.number(frame, name) for name in ALL_NUMBERS if name in self.columns}
         ids = frame.get_column(ID)
         words = frame.get_column(ARCH)
         codes = (

@@ -6,7 +6,6 @@ that they are right to half of it whatever the size of the table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,6 +17,9 @@ SHARE_BINS = 10_000
 """Bins of a share: quantiles are within 0.00005."""
 LEVELS = (0.0, 0.05, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 0.99, 1.0)
 """Levels of the quantiles that are reported."""
+
+TAILS = (0.5, 0.8)
+"""Shares over which jobs are counted."""
 
 RATIO_DOUBLINGS, BINS_A_DOUBLING = 32, 256
 """Histogram of a speed-up: 2^-32 to 2^32, in steps of 0.27 %."""
@@ -33,9 +35,9 @@ class Histogram:
         """Values by their bins, each with its weight, or 1."""
         self.counts += np.bincount(bins, weight, minlength=len(self.counts))
 
-    def quantile(self, level: float) -> float:
-        """The least value with at least ``level`` of the weight at or below it."""
-        return _at(self.counts, level) / SHARE_BINS
+    def quantiles(self) -> tuple[float, ...]:
+        """At :data:`LEVELS`: the least value with at least that much of the weight at or below it."""
+        return tuple((_at_levels(self.counts) / SHARE_BINS).tolist())
 
     def merged(self, other: Histogram) -> Histogram:
         """Both together."""
@@ -47,14 +49,15 @@ def share_bins(shares: Column) -> NDArray[np.intp]:
     return np.rint(shares * SHARE_BINS).astype(np.intp)
 
 
-def _at(counts: Column, level: float) -> int:
+def _at_levels(counts: Column) -> NDArray[np.intp]:
+    """The bins at :data:`LEVELS`; zeros where nothing was counted."""
     total = np.cumsum(counts)
     if total[-1] <= 0:
-        return 0
+        return np.zeros(len(LEVELS), dtype=np.intp)
     # Rounding must not push a level past weight that is there.
-    return min(int(np.searchsorted(total, level * total[-1] * (1 - 1e-12))), len(counts) - 1) if level else int(
-        np.argmax(counts > 0)
-    )
+    found = np.searchsorted(total, np.array(LEVELS) * total[-1] * (1 - 1e-12))
+    bins: NDArray[np.intp] = np.maximum(found, np.argmax(counts > 0))
+    return bins
 
 
 @dataclass(slots=True)
@@ -69,11 +72,11 @@ class RatioHistogram:
         kept = np.clip(bins, 0, len(self.counts) - 1).astype(np.intp)
         self.counts += np.bincount(kept, minlength=len(self.counts))
 
-    def quantile(self, level: float) -> float:
-        """Within 0.14 %; 0 where nothing was added."""
+    def quantiles(self) -> tuple[float, ...]:
+        """At :data:`LEVELS`, within 0.14 %; zeros where nothing was added."""
         if not self.counts.any():
-            return 0.0
-        return float(2.0 ** (_at(self.counts, level) / BINS_A_DOUBLING - RATIO_DOUBLINGS))
+            return (0.0,) * len(LEVELS)
+        return tuple((2.0 ** (_at_levels(self.counts) / BINS_A_DOUBLING - RATIO_DOUBLINGS)).tolist())
 
 
 @dataclass(slots=True)
@@ -112,11 +115,7 @@ class PartTally:
 
     def quantiles(self) -> tuple[float, ...]:
         """At :data:`LEVELS`."""
-        return tuple(self.histogram.quantile(level) for level in LEVELS)
-
-
-TAILS = (0.5, 0.8)
-"""Shares over which jobs are counted."""
+        return self.histogram.quantiles()
 
 
 @dataclass(slots=True)
@@ -139,6 +138,3 @@ class WeightedMean:
     def merged(self, other: WeightedMean) -> WeightedMean:
         """Both together."""
         return WeightedMean(self.weight + other.weight, self.total + other.total)
-
-
-Counts = Mapping[str, int]

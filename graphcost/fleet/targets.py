@@ -30,7 +30,7 @@ Metric = Callable[[Study], float | str | None]
 
 
 def _overall(part: str) -> Metric:
-    return lambda study: getattr(study.characterization.overall.by_cnode, part).mean  # type: ignore[no-any-return]
+    return lambda study: getattr(study.characterization.overall.by_cnode, part).mean
 
 
 def _of(title: str, figure: Callable[[TypeStats], float]) -> Metric:
