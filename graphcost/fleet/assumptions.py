@@ -16,7 +16,8 @@ from graphcost.engine.paper import PaperTimes, utilisation
 from graphcost.engine.timeline import Overlap
 from graphcost.errors import UsageError
 from graphcost.fleet.characterize import PARTS, hardware_info, parts_of, source_of
-from graphcost.fleet.jobs import Column, Jobs, kind_times, ratio
+from graphcost.fleet.evaluate import Evaluator
+from graphcost.fleet.jobs import Column, Jobs, ratio
 from graphcost.fleet.kinds import ALLREDUCE_LOCAL, PS, JobKind
 from graphcost.fleet.project import move
 from graphcost.fleet.rates import Hardware, hardware_of
@@ -71,8 +72,7 @@ class _Case:
 
     def add(self, jobs: Jobs, kind: JobKind, input_sharing: int | None) -> None:
         hardware = self.hardware
-        sharing = kind.input_sharing(jobs.cnodes, hardware.cluster, input_sharing)
-        times = kind_times(jobs, kind, hardware.of(kind), sharing=sharing, precision=hardware.precision)
+        times = Evaluator(jobs, input_sharing=input_sharing).times(kind, hardware)
         whole_s = step_s(times, self.overlap)
         for part, seconds in zip(PARTS, parts_of(times), strict=True):
             self.parts[part].add(ratio(seconds, whole_s, empty=0.0), jobs.cnodes)

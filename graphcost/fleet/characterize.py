@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from graphcost._version import __version__
 from graphcost.engine.paper import PaperTimes
-from graphcost.fleet.jobs import Column, Jobs, kind_times, ratio
+from graphcost.fleet.evaluate import Evaluator
+from graphcost.fleet.jobs import Column, Jobs, ratio
 from graphcost.fleet.kinds import KINDS
 from graphcost.fleet.rates import Hardware
 from graphcost.fleet.result import (
@@ -152,8 +153,7 @@ def count_block(
 ) -> Iterator[tuple[NDArray[np.intp], PaperTimes]]:
     """Count a block into ``tallies``, by code of kind; row numbers and times, kind by kind."""
     for kind, rows, some in jobs.by_kind():
-        sharing = kind.input_sharing(some.cnodes, hardware.cluster, input_sharing)
-        times = kind_times(some, kind, hardware.of(kind), sharing=sharing, precision=hardware.precision)
+        times = Evaluator(some, input_sharing=input_sharing).times(kind, hardware)
         tallies.setdefault(kind.code, KindTally()).add(some, times)
         yield rows, times
 

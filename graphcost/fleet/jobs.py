@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphcost.engine.paper import PaperFeatures, PaperTimes, paper_times
 from graphcost.fleet.kinds import KINDS, JobKind
-from graphcost.hardware import Cluster
 
 Column = NDArray[np.float64]
 Rows = NDArray[np.intp] | slice
@@ -62,21 +59,11 @@ class Jobs:
                 yield kind, piece, self.take(piece)
 
 
-def kind_times(jobs: Jobs, kind: JobKind, cluster: Cluster, *, sharing: Any, precision: str = "fp32") -> PaperTimes:
-    """Seconds of a step of every job, run as ``kind`` on ``cluster``: PAI's equations, on whole columns.
-
-    ``sharing``: cNodes that contend for one PCIe, from :meth:`JobKind.input_sharing`.
-    """
-    media = kind.media(cluster)
-    weight_bytes = jobs.weight_bytes
-    if media and not kind.media(cluster, alone=True):  # one GPU of 1wNg keeps its weights
-        weight_bytes = np.where(jobs.cnodes > 1, weight_bytes, 0.0)
-    features = PaperFeatures(jobs.input_bytes, jobs.flops, jobs.mem_bytes, weight_bytes)
-    return paper_times(features, cluster, media, input_sharing=sharing, precision=precision)
-
-
 def ratio(above: Column, below: Column, *, empty: float) -> Column:
     """``above / below``, and ``empty`` where ``below`` is 0: a job that takes no time."""
+    if len(below) and below.min() > 0:
+        whole: Column = above / below
+        return whole
     found = np.full(len(below), empty)
     np.divide(above, below, out=found, where=below > 0)
     return found

@@ -18,7 +18,8 @@ from graphcost._version import __version__
 from graphcost.engine.paper import PaperTimes
 from graphcost.errors import UsageError
 from graphcost.fleet.characterize import TIME_COLUMNS, hardware_info, source_of, time_columns, with_columns
-from graphcost.fleet.jobs import Column, Jobs, kind_times, ratio
+from graphcost.fleet.evaluate import Evaluator
+from graphcost.fleet.jobs import Column, Jobs, ratio
 from graphcost.fleet.kinds import ALLREDUCE_CLUSTER, ALLREDUCE_LOCAL, KINDS, PEARL, PS, JobKind
 from graphcost.fleet.rates import Hardware
 from graphcost.fleet.result import Projection, TargetArch
@@ -73,8 +74,7 @@ def move(
     """
     cluster = hardware.cluster
     cnodes = np.minimum(jobs.cnodes, cluster.server.gpus) if kind.one_server else jobs.cnodes
-    sharing = kind.input_sharing(cnodes, cluster, input_sharing)
-    times = kind_times(jobs, kind, hardware.of(kind), sharing=sharing, precision=hardware.precision)
+    times = Evaluator(jobs, input_sharing=input_sharing, cnodes=cnodes).times(kind, hardware)
     parts = cnodes if kind is PEARL else 1.0  # PEARL cuts the tables into as many parts
     fits = jobs.dense_model_bytes + jobs.sparse_model_bytes / parts <= cluster.device.mem_bytes
     old_s = before.step_s if before_s is None else before_s
@@ -207,8 +207,7 @@ def _moved(
         for kind, rows, some in jobs.by_kind():
             if kind is not PS and sheet is None:
                 continue
-            sharing = kind.input_sharing(some.cnodes, hardware.cluster, input_sharing)
-            before = kind_times(some, kind, hardware.of(kind), sharing=sharing, precision=hardware.precision)
+            before = Evaluator(some, input_sharing=input_sharing).times(kind, hardware)
             options: tuple[Moved, ...] = ()
             if kind is PS:
                 options = tuple(move(some, before, one, hardware, input_sharing) for one in CANDIDATES)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from graphcost.engine.constants import constants_of
-from graphcost.engine.paper import utilisation
+from graphcost.engine.paper import PaperRates, paper_rates, utilisation
 from graphcost.fleet.kinds import ALLREDUCE_CLUSTER, ALLREDUCE_LOCAL, KINDS, PS, JobKind
 from graphcost.hardware import Cluster, Device, peak_dtype
 from graphcost.network.links import across, effective, inside, many_streams
@@ -30,12 +30,26 @@ class Hardware:
     cluster: Cluster
     profile: Profile
     precision: str
-    rates: Mapping[str, Cluster]
     notes: tuple[str, ...]
+    _rates: Mapping[str, PaperRates]
+    _keeping: frozenset[str]
 
-    def of(self, kind: JobKind) -> Cluster:
-        """The cluster whose rates, times its utilisation, a job of this kind gets."""
-        return self.rates[kind.id]
+    def of(self, kind: JobKind) -> PaperRates:
+        """What a job of this kind gets of each resource."""
+        return self._rates[kind.id]
+
+    def keeps_weights(self, kind: JobKind) -> bool:
+        """Whether a job of one cNode moves none, although larger ones of its kind do: 1wNg."""
+        return kind.id in self._keeping
+
+
+def _hardware(
+    cluster: Cluster, profile: Profile, precision: str, notes: tuple[str, ...], of: Mapping[str, Cluster]
+) -> Hardware:
+    media = {kind.id: kind.media(cluster) for kind in KINDS}
+    keeping = frozenset(kind.id for kind in KINDS if media[kind.id] and not kind.media(cluster, alone=True))
+    rates = {kind.id: paper_rates(of[kind.id], media[kind.id], precision) for kind in KINDS}
+    return Hardware(cluster, profile, precision, notes, rates, keeping)
 
 
 def hardware_of(cluster: Cluster, profile: Profile = Profile.PAPER, precision: str = "fp32") -> Hardware:
@@ -43,7 +57,7 @@ def hardware_of(cluster: Cluster, profile: Profile = Profile.PAPER, precision: s
     cluster.device.peak(precision)
     if profile is Profile.PAPER:
         notes = (f"every resource at {format_share(utilisation(cluster))} of nominal, parts added, nothing overlaps",)
-        return Hardware(cluster, profile, precision, dict.fromkeys((kind.id for kind in KINDS), cluster), notes)
+        return _hardware(cluster, profile, precision, notes, {kind.id: cluster for kind in KINDS})
     return _calibrated(cluster, precision)
 
 
@@ -84,8 +98,8 @@ def _calibrated(cluster: Cluster, precision: str) -> Hardware:
         "are ready, so nothing hides",
         "not known: launches and host time, latencies and message sizes, reading and decoding of input, stragglers",
     )
-    rates = {kind.id: own.get(kind.id, other) for kind in KINDS}
-    return Hardware(cluster, Profile.CALIBRATED, precision, rates, notes)
+    of = {kind.id: own.get(kind.id, other) for kind in KINDS}
+    return _hardware(cluster, Profile.CALIBRATED, precision, notes, of)
 
 
 def _class_shares(device: Device, precision: str) -> tuple[float, float, tuple[str, bool]]:

@@ -14,9 +14,10 @@ from itertools import product
 from typing import Any
 
 from graphcost._version import __version__
-from graphcost.engine.paper import Medium, medium_bytes_per_s
+from graphcost.engine.paper import transfer_s
 from graphcost.fleet.characterize import hardware_info, source_of
-from graphcost.fleet.jobs import Jobs, kind_times, ratio
+from graphcost.fleet.evaluate import Evaluator
+from graphcost.fleet.jobs import Column, Jobs, ratio
 from graphcost.fleet.kinds import ALLREDUCE_LOCAL, KINDS, PS, JobKind
 from graphcost.fleet.rates import Hardware, hardware_of
 from graphcost.fleet.result import Sensitivity, Sweep, SweepPoint
@@ -65,9 +66,8 @@ class _Point:
     by_job: dict[str, WeightedMean] = field(default_factory=dict)
     by_cnode: dict[str, WeightedMean] = field(default_factory=dict)
 
-    def add(self, title: str, jobs: Jobs, kind: JobKind, sharing: Any, base_s: Any) -> None:
-        times = kind_times(jobs, kind, self.hardware.of(kind), sharing=sharing, precision=self.hardware.precision)
-        speedup = ratio(base_s, times.step_s, empty=1.0)
+    def add(self, title: str, jobs: Jobs, kind: JobKind, piece: Evaluator, base_s: Column) -> None:
+        speedup = ratio(base_s, piece.times(kind, self.hardware).step_s, empty=1.0)
         self.by_job.setdefault(title, WeightedMean()).add(speedup)
         self.by_cnode.setdefault(title, WeightedMean()).add(speedup, jobs.cnodes)
 
@@ -111,13 +111,14 @@ def sweep(source: str, hardware: Hardware, *, input_sharing: int | None = None) 
         cnodes += float(jobs.cnodes.sum())
         for kind, _, some in jobs.by_kind():
             found.add(kind.code)
-            sharing = kind.input_sharing(some.cnodes, hardware.cluster, input_sharing)
-            base = kind_times(some, kind, hardware.of(kind), sharing=sharing, precision=hardware.precision)
-            base_s = base.step_s
+            piece = Evaluator(some, input_sharing=input_sharing)
+            base_s = piece.times(kind, hardware).step_s
             for point in (*single, *combined):
-                point.add(kind.title, some, kind, sharing, base_s)
+                point.add(kind.title, some, kind, piece, base_s)
             if kind is PS:
-                _ethernet(some, sharing, slow.hardware, fast.hardware, ethernet)
+                # The abstract's question starts at 25 Gb/s, whatever the base network.
+                steps = [piece.times(kind, one.hardware).step_s for one in (slow, fast)]
+                ethernet.add(ratio(*steps, empty=1.0))
                 _projected(some, hardware, input_sharing, single)
     titles = [kind.title for kind in KINDS if kind.code in found]
     titles += [PROJECTED] if PS.code in found else []
@@ -136,32 +137,19 @@ def sweep(source: str, hardware: Hardware, *, input_sharing: int | None = None) 
     )
 
 
-def _ethernet(jobs: Jobs, sharing: Any, slow: Hardware, fast: Hardware, tally: WeightedMean) -> None:
-    """Speed-ups of PS/Worker jobs from 25 to 100 Gb/s, whatever the base network."""
-    steps = [
-        kind_times(jobs, PS, one.of(PS), sharing=sharing, precision=one.precision).step_s for one in (slow, fast)
-    ]
-    tally.add(ratio(*steps, empty=1.0))
-
-
 def _projected(jobs: Jobs, hardware: Hardware, input_sharing: int | None, points: list[_Point]) -> None:
     """The same for PS/Worker jobs on AllReduce-Local."""
-    kind = ALLREDUCE_LOCAL
     cnodes = jobs.cnodes.clip(max=hardware.cluster.server.gpus)
-    sharing = kind.input_sharing(cnodes, hardware.cluster, input_sharing)
-    base_s = kind_times(jobs, kind, hardware.of(kind), sharing=sharing, precision=hardware.precision).step_s
+    piece = Evaluator(jobs, input_sharing=input_sharing, cnodes=cnodes)
+    base_s = piece.times(ALLREDUCE_LOCAL, hardware).step_s
     for point in points:
-        point.add(PROJECTED, jobs, kind, sharing, base_s)
+        point.add(PROJECTED, jobs, ALLREDUCE_LOCAL, piece, base_s)
 
 
 def ethernet_cap(slow: Hardware, fast: Hardware) -> float:
     """The most that a PS/Worker job can gain: the ratio of its weight times."""
-    per_byte = []
-    for one in (slow, fast):
-        cluster = one.of(PS)
-        per_byte.append(sum(1 / medium_bytes_per_s(cluster, medium) for medium in PS.media(cluster)))
-    assert Medium.ETHERNET in PS.media(slow.of(PS))
-    return per_byte[0] / per_byte[1]
+    before, after = (float(transfer_s(1.0, one.of(PS).weight_bytes_per_s)) for one in (slow, fast))
+    return before / after
 
 
 def _sensitivity(title: str, points: list[_Point], results: tuple[SweepPoint, ...]) -> Sensitivity:
