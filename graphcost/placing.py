@@ -99,7 +99,7 @@ def resolve(options: AnalysisOptions) -> Choice:
         raise UsageError(f"--half-gradients goes with --arch allreduce, not {arch.name}")
     if recipe.half_gradients and recipe.precision.weight_bytes < 4:
         raise UsageError(f"--half-gradients: gradients of {recipe.precision} have 2 bytes already")
-    cluster = _cluster(options)
+    cluster = cluster_of(options)
     placement = _placement(options, arch, cluster, profile)
     arch.check(placement)
     return Choice(
@@ -208,7 +208,8 @@ def named(kind: type[Any], name: str, what: str) -> Any:
         raise UnknownNameError(f"no {what} named {name!r}{did_you_mean(name, known)} ({', '.join(known)})") from None
 
 
-def _cluster(options: AnalysisOptions) -> Cluster:
+def cluster_of(options: AnalysisOptions) -> Cluster:
+    """The cluster that the options name, with their device and rates put in."""
     device = load_device(options.device) if options.device is not None else None
     cluster = load_cluster(options.cluster or DEFAULT_CLUSTER)
     return cluster.with_overrides(

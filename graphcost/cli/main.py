@@ -32,6 +32,7 @@ _COMMANDS = {
     "devices": "Devices and clusters, with sources.",
     "zoo": "Models that need no file.",
     "calibrate": "Measure this machine: a device and a cluster file.",
+    "fleet": "A table of jobs: the PAI workload study.",
     "validate": "Predictions against measured step times.",
 }
 

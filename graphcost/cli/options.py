@@ -13,7 +13,7 @@ from graphcost.engine.input import InputPipeline
 from graphcost.engine.timeline import BUCKETINGS, Overlap
 from graphcost.errors import UsageError
 from graphcost.frontends.options import LoadOptions
-from graphcost.placing import AnalysisOptions
+from graphcost.placing import DEFAULT_CLUSTER, AnalysisOptions
 from graphcost.predict import Profile
 from graphcost.recipe import OPTIMIZERS, Execution, Layout, OptimizerKernels, Precision
 from graphcost.sources import expand
@@ -63,10 +63,17 @@ size_options = _stack(
     click.option("--signature", metavar="NAME", help="Signature of a SavedModel."),
 )
 
-cluster_options = _stack(
-    click.option(
-        "--cluster", metavar="NAME|FILE", help="Cluster, from `graphcost devices` or a TOML file (default dgx-a100)."
-    ),
+
+def cluster_option(default: str) -> Callable[[F], F]:
+    """``--cluster``, with the command's default."""
+    return click.option(
+        "--cluster",
+        metavar="NAME|FILE",
+        help=f"Cluster of `graphcost devices`, or a TOML file (default {default}).",
+    )
+
+
+rate_options = _stack(
     click.option("--device", metavar="NAME|FILE", help="Put this device into the cluster's servers."),
     click.option(
         "--network",
@@ -92,6 +99,8 @@ cluster_options = _stack(
         "--network-kind", metavar="KIND", help="tcp, tcp-cloud, roce, infiniband, efa: what a nominal rate gives."
     ),
 )
+
+cluster_options = _stack(cluster_option(DEFAULT_CLUSTER), rate_options)
 
 training_options = _stack(
     click.option("--precision", default="fp32", show_default=True, metavar="|".join(Precision)),

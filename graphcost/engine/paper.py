@@ -83,6 +83,37 @@ def medium_bytes_per_s(cluster: Cluster, medium: Medium) -> float:
     return server.scale_up.bytes_per_s
 
 
+@dataclass(frozen=True, slots=True)
+class PaperRates:
+    """What a job gets of each resource, utilisation included; weights cross their media one after another."""
+
+    input_bytes_per_s: float
+    flops_per_s: float
+    mem_bytes_per_s: float
+    weight_bytes_per_s: tuple[float, ...]
+
+
+def paper_rates(cluster: Cluster, media: Iterable[Medium], precision: str = "fp32") -> PaperRates:
+    """Utilisation times the nominal rates of ``cluster``, with weights over ``media``."""
+    share = utilisation(cluster)
+    return PaperRates(
+        input_bytes_per_s=share * cluster.server.pcie.bytes_per_s,
+        flops_per_s=share * cluster.device.peak(precision),
+        mem_bytes_per_s=share * cluster.device.mem_bytes_per_s,
+        weight_bytes_per_s=tuple(share * medium_bytes_per_s(cluster, medium) for medium in media),
+    )
+
+
+def transfer_s(weight_bytes: Any, bytes_per_s: tuple[float, ...]) -> Any:
+    """T_w: ``weight_bytes`` over every medium in turn; zeros where there is none."""
+    if not bytes_per_s:
+        return weight_bytes * 0.0
+    seconds = weight_bytes / bytes_per_s[0]
+    for rate in bytes_per_s[1:]:
+        seconds = seconds + weight_bytes / rate
+    return seconds
+
+
 def paper_times(
     features: PaperFeatures,
     cluster: Cluster,
@@ -96,13 +127,10 @@ def paper_times(
     T_d = S_d k / (e B_pcie); T_c = FLOPs / (e peak) + S_mem / (e B_mem);
     T_w = sum over media of S_w / (e B_medium).
     """
-    share = utilisation(cluster)
-    weight_s = features.weight_bytes * 0.0
-    for medium in media:
-        weight_s = weight_s + features.weight_bytes / (share * medium_bytes_per_s(cluster, medium))
+    rates = paper_rates(cluster, media, precision)
     return PaperTimes(
-        input_s=features.input_bytes * input_sharing / (share * cluster.server.pcie.bytes_per_s),
-        compute_s=features.flops / (share * cluster.device.peak(precision)),
-        memory_s=features.mem_bytes / (share * cluster.device.mem_bytes_per_s),
-        weight_s=weight_s,
+        input_s=features.input_bytes * input_sharing / rates.input_bytes_per_s,
+        compute_s=features.flops / rates.flops_per_s,
+        memory_s=features.mem_bytes / rates.mem_bytes_per_s,
+        weight_s=transfer_s(features.weight_bytes, rates.weight_bytes_per_s),
     )

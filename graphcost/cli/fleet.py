@@ -1,0 +1,173 @@
+"""``graphcost fleet``: the PAI study over a table of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import click
+
+from graphcost.cli import options as shared
+from graphcost.cli.output import say, text_width, working_on, write_result
+from graphcost.errors import UsageError
+from graphcost.fleet import (
+    CHOICES,
+    Hardware,
+    JobTable,
+    Study,
+    characterize,
+    generate,
+    hardware_of,
+    judge_targets,
+    load_population,
+    open_jobs,
+    project,
+    study_assumptions,
+    sweep,
+)
+from graphcost.placing import AnalysisOptions, cluster_of, named
+from graphcost.predict import Profile
+from graphcost.registry import did_you_mean
+from graphcost.report.fleet import FLEET_FORMATS, render_fleet, targets_table
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_CLUSTER = "pai-paper-base"
+
+
+class _Group(click.Group):
+    """Subcommands with "did you mean"."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in self.commands:
+            raise click.UsageError(f"no fleet command named {args[0]!r}{did_you_mean(args[0], self.commands)}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group("fleet", cls=_Group)
+def command() -> None:
+    """The Alibaba-PAI workload study over a table of jobs (CSV or Parquet, one row a job).
+
+    Columns, per step and cNode: job_id, arch (single, local, ps, allreduce, allreduce-local,
+    allreduce-cluster, pearl), cnodes, batch, input_bytes, flops, mem_bytes,
+    dense_weight_bytes, sparse_weight_bytes (traffic of weights and gradients). Optional:
+    resource, gpu_hours, dense_model_bytes, sparse_model_bytes (model and optimizer state).
+    """
+
+
+def _hardware_options(function: F) -> F:
+    for option in reversed(
+        (
+            click.argument("file", metavar="FILE"),
+            shared.cluster_option(DEFAULT_CLUSTER),
+            shared.rate_options,
+            click.option("--profile", default="paper", show_default=True, metavar="|".join(Profile)),
+            click.option(
+                "--precision", default="fp32", show_default=True, help="Whose peak compute-bound operators use."
+            ),
+            click.option(
+                "--input-sharing", type=int, metavar="K",
+                help="Most cNodes that contend for one PCIe on input copies (default: all of a server).",
+            ),
+            click.option(
+                "--format", "form", type=click.Choice(list(FLEET_FORMATS)), default="text", show_default=True
+            ),
+            shared.shared_flags,
+        )
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+_output_option = click.option(
+    "--output",
+    metavar="FILE",
+    help="Every job with its seconds: .parquet or .csv; the result still goes to stdout.",
+)
+
+
+def _hardware(values: dict[str, Any]) -> Hardware:
+    """The cluster and profile that the options name."""
+    sharing = values["input_sharing"]
+    if sharing is not None and sharing < 1:
+        raise UsageError(f"--input-sharing {sharing}: at least one cNode copies its input")
+    chosen = AnalysisOptions(
+        cluster=values["cluster"] or DEFAULT_CLUSTER,
+        device=values["device"],
+        network_bytes_per_s=values["network"],
+        nvlink_bytes_per_s=values["nvlink"],
+        pcie_bytes_per_s=values["pcie"],
+        mem_bytes_per_s=values["mem_bandwidth"],
+        peak_flops_per_s=values["peak"],
+        network_kind=values["network_kind"],
+    )
+    return hardware_of(cluster_of(chosen), named(Profile, values["profile"], "profile"), values["precision"])
+
+
+def _opened(file: str, quiet: bool) -> JobTable:
+    table = open_jobs(file)
+    for note in table.notes():
+        say(note, quiet=quiet)
+    return table
+
+
+@command.command("characterize")
+@_hardware_options
+@_output_option
+def characterize_command(file: str, form: str, output: str | None, **values: Any) -> None:
+    """Where the time of the jobs in FILE goes, by type, by job and by cNode."""
+    hardware = _hardware(values)
+    table = _opened(file, values["quiet"])
+    with working_on(f"reading {file}", quiet=values["quiet"]):
+        found = characterize(file, hardware, input_sharing=values["input_sharing"], output=output)
+    if table.synthetic:
+        found = replace(found, targets=judge_targets(load_population(), Study(found)))
+    write_result(render_fleet(found, form, width=text_width()))
+
+
+@command.command("project")
+@_hardware_options
+@click.option(
+    "--to", default="best", show_default=True, metavar="|".join(CHOICES), help="What --output shows for each job."
+)
+@_output_option
+def project_command(file: str, form: str, to: str, output: str | None, **values: Any) -> None:
+    """Move the PS/Worker jobs of FILE to AllReduce and PEARL: who gains, who loses, and why."""
+    hardware = _hardware(values)
+    _opened(file, values["quiet"])
+    with working_on(f"reading {file}", quiet=values["quiet"]):
+        found = project(file, hardware, to=to, input_sharing=values["input_sharing"], output=output)
+    write_result(render_fleet(found, form, width=text_width()))
+
+
+@command.command("sweep")
+@_hardware_options
+@click.option("--sensitivity", is_flag=True, help="Vary overlap and efficiencies instead: do the conclusions hold?")
+def sweep_command(file: str, form: str, sensitivity: bool, **values: Any) -> None:
+    """What faster hardware gives each type of job in FILE: one resource at a time, and combined."""
+    hardware = _hardware(values)
+    _opened(file, values["quiet"])
+    job = study_assumptions if sensitivity else sweep
+    with working_on(f"reading {file}", quiet=values["quiet"]):
+        found = job(file, hardware, input_sharing=values["input_sharing"])
+    write_result(render_fleet(found, form, width=text_width()))
+
+
+@command.command("generate")
+@click.option("--seed", type=int, default=0, show_default=True, help="Decides every row.")
+@click.option("--count", type=int, required=True, metavar="N", help="Jobs to draw.")
+@click.option("--output", required=True, metavar="FILE", help=".parquet or .csv.")
+@click.option("--targets", is_flag=True, help="Run the study on the file and print published figures against it.")
+@shared.shared_flags
+def generate_command(seed: int, count: int, output: str, targets: bool, quiet: bool, debug: bool) -> None:
+    """Write a SYNTHETIC population of jobs: drawn from declared distributions, not measured."""
+    with working_on(f"drawing {count:,} jobs", quiet=quiet):
+        mark = generate(output, seed=seed, count=count)
+    say(f"{output}: {count:,} jobs; {mark}", quiet=quiet)
+    if targets:
+        people = load_population()
+        hardware = hardware_of(people.cluster)
+        with working_on(f"reading {output}", quiet=quiet):
+            study = Study(characterize(output, hardware), project(output, hardware), sweep(output, hardware))
+        write_result(f"{mark}\n\n{targets_table(judge_targets(people, study), width=text_width())}")
