@@ -31,6 +31,9 @@ from graphcost.models_zoo import (
     mobilenet,
     neumf,
     pai,
+    pai_gcn,
+    pai_interests,
+    pai_speech,
     regnet,
     resnet,
     shufflenet,
@@ -73,6 +76,9 @@ FAMILIES = (
     mobilenet,
     neumf,
     pai,
+    pai_gcn,
+    pai_interests,
+    pai_speech,
     regnet,
     resnet,
     shufflenet,
@@ -91,7 +97,7 @@ FAMILIES = (
 """The modules whose import fills :data:`ZOO`."""
 
 DEFAULT_BATCH = 32
-"""Samples where nobody says (the command line's default)."""
+"""Samples where neither the caller nor the entry says (the command line's default)."""
 
 
 def names() -> tuple[str, ...]:
@@ -125,6 +131,10 @@ def build(name: str, *, batch: int | None = None, dims: Mapping[str, int] | None
             )
     if any(value < 1 for value in (*given.values(), 1 if batch is None else batch)):
         raise UsageError(f"zoo:{name}: sizes are at least 1")
-    source = BatchSource.ASSUMED if batch is None else BatchSource.OPTION
-    chosen = DEFAULT_BATCH if batch is None else batch
+    if batch is not None:
+        chosen, source = batch, BatchSource.OPTION
+    elif entry.batch is not None:
+        chosen, source = entry.batch, BatchSource.FILE
+    else:
+        chosen, source = DEFAULT_BATCH, BatchSource.ASSUMED
     return entry.build(Builder(name, chosen, source), chosen, {**entry.dims, **given})

@@ -24,26 +24,33 @@ def _each(size: Sizes, axes: int) -> tuple[int, ...]:
 class Builder(Graph):
     """The layers that the zoo's models are made of."""
 
+    id_dtype = "int64"
+    """Of token ids that are fed in: int64 by torch's tokenizers, int32 by TensorFlow's input pipelines."""
+
     frozen_norm = False
     """Whether batch normalisation only scales and shifts by stored values, as detectors keep their backbones."""
 
     # -- images
 
     def conv(
-        self, x: str, channels: int, kernel: Sizes, *, stride: Sizes = 1, pad: Sizes = 0, groups: int = 1,
-        dilation: Sizes = 1, bias: bool = False, name: str = "conv",
+        self, x: str, channels: int, kernel: Sizes, *, stride: Sizes = 1, pad: Sizes = 0,
+        pad_end: Sizes | None = None, groups: int = 1, dilation: Sizes = 1, bias: bool = False, name: str = "conv",
     ) -> str:  # fmt: skip
-        """Convolution ``[N, C, *] -> [N, channels, *]`` over one, two or three spatial axes."""
+        """Convolution ``[N, C, *] -> [N, channels, *]`` over one, two or three spatial axes.
+
+        ``pad_end`` is the padding at the far end of every axis where it differs from ``pad``.
+        """
         n, c, *sides = self.shape(x)
-        k, s, p, d = (_each(size, len(sides)) for size in (kernel, stride, pad, dilation))
+        end = pad if pad_end is None else pad_end
+        k, s, p, e, d = (_each(size, len(sides)) for size in (kernel, stride, pad, end, dilation))
         weight = self.param(f"{name}.weight", (channels, c // groups, *k))
         inputs = [x, weight, *([self.param(f"{name}.bias", (channels,))] if bias else [])]
         size = [
-            (side + 2 * pi - di * (ki - 1) - 1) // si + 1
-            for side, ki, si, pi, di in zip(sides, k, s, p, d, strict=True)
+            (side + pi + ei - di * (ki - 1) - 1) // si + 1
+            for side, ki, si, pi, ei, di in zip(sides, k, s, p, e, d, strict=True)
         ]
         return self.op(
-            "Conv", inputs, (n, channels, *size), name=name, kernel_shape=k, strides=s, pads=(*p, *p), group=groups,
+            "Conv", inputs, (n, channels, *size), name=name, kernel_shape=k, strides=s, pads=(*p, *e), group=groups,
             dilations=d,
         )  # fmt: skip
 
@@ -209,6 +216,12 @@ class Builder(Graph):
         shape[axis] = end - start
         return self.op("Slice", [x, *bounds], shape, name=name)
 
+    def reduce(self, op_type: str, x: str, axis: int) -> str:
+        """``ReduceSum``, ``ReduceMean`` and their kin over one axis, which goes."""
+        shape = list(self.shape(x))
+        del shape[axis]
+        return self.op(op_type, [x, self.integers(f"axes_{self.count()}", [axis])], shape, keepdims=0)
+
     def concat(self, *inputs: str, axis: int = 1) -> str:
         """Joined along an axis."""
         shape = list(self.shape(inputs[0]))
@@ -239,8 +252,7 @@ class Builder(Graph):
             direction="bidirectional" if both else "forward", **attrs,
         )  # fmt: skip
         if summed:
-            axes = self.integers(f"{name}.axes", [1])
-            return self.op("ReduceSum", [y, axes], (steps, batch, hidden), keepdims=0)
+            return self.reduce("ReduceSum", y, 1)
         y = self.transpose(y, (0, 2, 1, 3)) if both else y
         return self.reshape(y, (steps, batch, directions * hidden))
 

@@ -21,7 +21,7 @@ class ZooEntry:
     """A model of the zoo. ``published_*`` are others' figures at ``dims`` and batch 1, with their source.
 
     ``published_params`` is exact, or rounded to a multiple of ``rounding``; ``published_macs``
-    is None where nobody gives them.
+    is None where nobody gives them. ``batch`` is its source's, None where that gives none.
     """
 
     title: str
@@ -33,6 +33,7 @@ class ZooEntry:
     dims: Mapping[str, int] = field(default_factory=dict)
     domain: str = "image classification"
     rounding: int = 1
+    batch: int | None = None
 
 
 ZOO: Registry[ZooEntry] = Registry("zoo model", "graphcost zoo lists them")

@@ -42,9 +42,9 @@ def checked_length(b: Builder, dims: Mapping[str, int], positions: int, size: st
 
 def _inputs(b: Builder, batch: int, seq: int) -> tuple[str, str, str]:
     """Token ids, the mask as what is added to scores, token types."""
-    ids = b.input("input_ids", (batch, seq), "int64")
-    mask = b.input("attention_mask", (batch, seq), "int64")
-    types = b.input("token_type_ids", (batch, seq), "int64")
+    ids, mask, types = (
+        b.input(name, (batch, seq), b.id_dtype) for name in ("input_ids", "attention_mask", "token_type_ids")
+    )
     return ids, b.op("Cast", [b.reshape(mask, (batch, 1, 1, seq))], (batch, 1, 1, seq), name="mask", to=FLOAT), types
 
 
@@ -89,6 +89,18 @@ def bert(b: Builder, batch: int, dims: Mapping[str, int], *, shape: Shape, pretr
     if not pretraining:
         return b.finish(x, pooled)
     return b.finish(_word_head(b, x, "embeddings.word_embeddings.weight"), b.gemm(pooled, 2, name="seq_relationship"))
+
+
+def question_answering(
+    b: Builder, batch: int, dims: Mapping[str, int], *, shape: Shape, sparse: bool = False
+) -> Model:
+    """Encoder and a layer that scores every position as start and as end of the answer.
+
+    ``sparse``: the word table has gradients by rows.
+    """
+    ids, bias, types = _inputs(b, batch, checked_length(b, dims, POSITIONS))
+    words = b.embedding(ids, VOCABULARY, shape.width, name="embeddings.word_embeddings", sparse=sparse)
+    return b.finish(b.linear(_encoder(b, words, types, bias, shape), 2, name="qa_outputs"))
 
 
 def electra(b: Builder, batch: int, dims: Mapping[str, int], *, pretraining: bool) -> Model:

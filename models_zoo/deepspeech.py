@@ -13,13 +13,23 @@ BINS, FRAMES_PER_SECOND, LABELS, LAYERS = 161, 100, 29, 5
 """Spectrogram of 20 ms windows at 16 kHz, one every 10 ms; letters, space, apostrophe, blank."""
 
 
-def build(b: Builder, batch: int, dims: Mapping[str, int], *, cell: str, labels: int) -> Model:
-    """Two strided convolutions over the spectrogram, bidirectional cells whose directions are summed, letters."""
+def build(
+    b: Builder, batch: int, dims: Mapping[str, int], *, cell: str, labels: int, planes: int = 1,
+    strides: tuple[int, int] = (2, 1),
+) -> Model:  # fmt: skip
+    """Two strided convolutions over the spectrogram, bidirectional cells whose directions are summed, letters.
+
+    ``planes`` are spectrograms a frame, ``strides`` those of the convolutions in time.
+    """
     frames = dims["seconds"] * FRAMES_PER_SECOND + 1
-    x = b.input("spectrogram", (batch, 1, BINS, frames))
+    x = b.input("spectrogram", (batch, planes, BINS, frames))
     with b.scope("conv"):
-        x = b.clip(b.batch_norm(b.conv(x, 32, (41, 11), stride=2, pad=(20, 5), bias=True, name="0"), "1"))
-        x = b.clip(b.batch_norm(b.conv(x, 32, (21, 11), stride=(2, 1), pad=(10, 5), bias=True, name="3"), "4"))
+        x = b.clip(
+            b.batch_norm(b.conv(x, 32, (41, 11), stride=(2, strides[0]), pad=(20, 5), bias=True, name="0"), "1")
+        )
+        x = b.clip(
+            b.batch_norm(b.conv(x, 32, (21, 11), stride=(2, strides[1]), pad=(10, 5), bias=True, name="3"), "4")
+        )
     _, channels, height, steps = b.shape(x)
     x = b.transpose(b.reshape(x, (batch, channels * height, steps)), (2, 0, 1))
     for layer in range(LAYERS):

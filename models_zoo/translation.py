@@ -51,13 +51,18 @@ def _embedded(b: Builder, ids: str, table: str, width: int) -> str:
         return b.dropout(b.add(x, b.constant("sinusoids", (1, seq, width), "float32")))
 
 
-def build(b: Builder, batch: int, dims: Mapping[str, int], *, shape: Shape, one_table: bool) -> Model:
-    """Encoder over ``source`` tokens, decoder over ``target``; the head is the target's table."""
-    source, target = (b.input(name, (batch, dims[name]), "int64") for name in ("source", "target"))
+def build(
+    b: Builder, batch: int, dims: Mapping[str, int], *, shape: Shape, one_table: bool, sparse: bool = False
+) -> Model:
+    """Encoder over ``source`` tokens, decoder over ``target``; the head is the target's table.
+
+    ``sparse``: a source's table of its own has gradients by rows.
+    """
+    source, target = (b.input(name, (batch, dims[name]), b.id_dtype) for name in ("source", "target"))
     if one_table:
         read = written = b.param("table", (dims["vocabulary"], shape.width))
     else:
-        read = b.param("source_table", (dims["source_vocabulary"], shape.width))
+        read = b.param("source_table", (dims["source_vocabulary"], shape.width), sparse=sparse)
         written = b.param("target_table", (dims["target_vocabulary"], shape.width))
     padding = b.constant("padding_mask", (batch, 1, 1, dims["source"]), "float32")
     causal = b.constant("causal_mask", (1, 1, dims["target"], dims["target"]), "float32")

@@ -53,11 +53,12 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class PaperTraffic:
-    """S_w of one kind of message, and the media it crosses one after another."""
+    """S_w of one kind of message, and the media it crosses one after another. ``rows``: of embedding tables."""
 
     what: str
     weight_bytes: float
     media: tuple[Medium, ...]
+    rows: bool = False
 
 
 Payload = tuple[tuple[float, int], ...]

@@ -26,7 +26,13 @@ class ParameterServer(Replicated):
 
     def paper_traffic(self, plan: StepPlan, placement: Placement) -> tuple[PaperTraffic, ...]:
         """S_w = 2 W: pull and push. Tables marked sparse count their touched rows."""
-        return (PaperTraffic("weights and gradients", 2.0 * sent_bytes(plan), self.paper_media(placement)),)
+        media = self.paper_media(placement)
+        rows_bytes = sum(g.sent_bytes for g in plan.gradients if g.sparse and g.rows_bytes is not None)
+        dense_bytes = sum(g.sent_bytes for g in plan.gradients) - rows_bytes
+        parts = [PaperTraffic("weights and gradients", 2.0 * dense_bytes, media)]
+        if rows_bytes:
+            parts.append(PaperTraffic("embedding rows", 2.0 * rows_bytes, media, rows=True))
+        return tuple(parts)
 
     def paper_input_sharing(self, placement: Placement) -> int:
         """Each worker sits on a server of its own."""
@@ -39,11 +45,6 @@ class ParameterServer(Replicated):
     def buffer_bytes(self, plan: StepPlan, placement: Placement) -> int:
         """Gradients go to the host as they are."""
         return 0
-
-
-def sent_bytes(plan: StepPlan) -> int:
-    """Bytes of all gradients, tables marked sparse by their touched rows."""
-    return sum(gradient.sent_bytes for gradient in plan.gradients)
 
 
 ARCHITECTURES.add(ParameterServer.name, ParameterServer())

@@ -34,9 +34,10 @@ class Pearl(Replicated):
         if placement.gpus == 1:
             return ()
         dense = all_reduce_sent_bytes(sum(g.bytes for g in plan.dense_gradients), placement.gpus)
-        parts = [PaperTraffic("dense gradients", 2 * dense, self.paper_media(placement))]
+        media = self.paper_media(placement)
+        parts = [PaperTraffic("dense gradients", 2 * dense, media)]
         if plan.rows_bytes:
-            parts.append(PaperTraffic("embedding rows", 2.0 * plan.rows_bytes, self.paper_media(placement)))
+            parts.append(PaperTraffic("embedding rows", 2.0 * plan.rows_bytes, media, rows=True))
         return tuple(parts)
 
     def paper_input_sharing(self, placement: Placement) -> int:
