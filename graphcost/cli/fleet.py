@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from graphcost.cli import options as shared
+from graphcost.cli.fleet_extract import command as extract_command
 from graphcost.cli.output import say, text_width, working_on, write_result
 from graphcost.errors import UsageError
 from graphcost.fleet import (
@@ -54,6 +55,9 @@ def command() -> None:
     dense_weight_bytes, sparse_weight_bytes (traffic of weights and gradients). Optional:
     resource, gpu_hours, dense_model_bytes, sparse_model_bytes (model and optimizer state).
     """
+
+
+command.add_command(extract_command)
 
 
 def _hardware_options(function: F) -> F:
