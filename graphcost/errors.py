@@ -11,13 +11,16 @@
     |   |-- ModelFileError         model files
     |   |-- ShapeError             a model whose shapes contradict each other
     |   `-- DataFileError          device, server, cluster and table files
-    `-- CoverageError (4)          operators without a rule, under --strict
+    |-- CoverageError (4)          operators without a rule, under --strict
+    `-- WorkerLostError (70)       a process of --workers that was killed
 
 Messages follow one pattern: which thing, what was wrong, what would be right.
 Anything else that escapes is a defect of graphcost itself and ends in exit 70.
 """
 
 from __future__ import annotations
+
+from graphcost._version import __version__
 
 
 class GraphcostError(Exception):
@@ -66,3 +69,22 @@ class CoverageError(GraphcostError):
     """Too many operators without a rule, under ``--strict`` or ``--min-coverage``."""
 
     exit_code = 4
+
+
+class WorkerLostError(GraphcostError):
+    """A worker process that was killed, twice, on the same model."""
+
+
+def message_of(error: Exception) -> str:
+    """What a user reads of an exception: its own text, or that graphcost is defective and wants a report."""
+    if isinstance(error, GraphcostError):
+        return str(error)
+    return (
+        f"internal error: {type(error).__name__}: {error}; this is a defect of graphcost {__version__}, "
+        "please report it with the output of --debug"
+    )
+
+
+def exit_code_of(error: Exception) -> int:
+    """The command line's exit code for an exception; 70 for what is no error of a user's."""
+    return error.exit_code if isinstance(error, GraphcostError) else GraphcostError.exit_code

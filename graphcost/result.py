@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from graphcost.predict import Slice, StepTime, slices_of
@@ -273,7 +273,7 @@ class Analysis:
             del data["max_batch"]
         if self.symbolic is None:
             del data["symbolic"]
-        return _plain(data)  # type: ignore[no-any-return]
+        return plain(data)  # type: ignore[no-any-return]
 
     def to_json(self, *, per_op: bool = False, indent: int | None = 2) -> str:
         """``to_dict`` as JSON text."""
@@ -295,10 +295,12 @@ class Analysis:
         return self.report("html")
 
 
-def _plain(value: Any) -> Any:
-    """Tuples as lists, for a stable JSON round trip."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+def plain(value: Any) -> Any:
+    """Dataclasses as mappings and tuples as lists, for a stable JSON round trip."""
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return value

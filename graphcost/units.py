@@ -107,6 +107,36 @@ def parse_share(text: str) -> float:
     return value
 
 
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
+
+
+def parse_seconds(text: str) -> float:
+    """``"120ms"`` or ``"1.5 s"`` -> seconds.
+
+    >>> parse_seconds("120ms")
+    0.12
+    """
+    expected = "120ms or 1.5s"
+    value, unit = _split(text, expected)
+    if unit not in _SECONDS:
+        raise UsageError(f"{text!r} is not a time; write it like {expected}")
+    return _positive(value * _SECONDS[unit], text)
+
+
+def parse_count(text: str) -> float:
+    """``"30M"`` or ``"8.2GFLOP"`` -> a plain number; k, M, G, T are decimal.
+
+    >>> parse_count("30M"), parse_count("8.2 GFLOP")
+    (30000000.0, 8200000000.0)
+    """
+    expected = "30M or 8.2G"
+    value, unit = _split(text, expected)
+    match = re.fullmatch(r"([kmgtpe]?)(?:flops?|params?|parameters)?", unit, re.I)
+    if match is None:
+        raise UsageError(f"{text!r} is not a count; write it like {expected}")
+    return _positive(value * _prefix(match[1], text, expected), text)
+
+
 def _positive(value: float, text: str) -> float:
     if not (value > 0 and math.isfinite(value)):
         raise UsageError(f"{text!r} must be more than zero and finite")

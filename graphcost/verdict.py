@@ -5,9 +5,10 @@ from __future__ import annotations
 from enum import StrEnum
 
 from graphcost.arch import Placement
+from graphcost.errors import CoverageError
 from graphcost.graph import GraphTotals
 from graphcost.predict import StepTime
-from graphcost.result import Finding, MemoryInfo
+from graphcost.result import Analysis, Finding, MemoryInfo
 from graphcost.training import StepPlan
 from graphcost.units import format_bandwidth, format_bytes, format_seconds, format_share
 
@@ -94,3 +95,17 @@ def findings_of(
         for e in found.coverage.unknown
     ]
     return tuple(findings)
+
+
+def require_coverage(result: Analysis, least: float | None) -> None:
+    """Raise ``CoverageError`` where fewer than the share ``least`` of operators have a rule; None asks for nothing."""
+    coverage = result.graph.coverage
+    missing = sum(entry.count for entry in coverage.unknown)
+    total = coverage.counted + coverage.free + missing
+    share = 1.0 if total == 0 else 1 - missing / total
+    if least is not None and share < least:
+        names = ", ".join(f"{entry.op_type} ({entry.count})" for entry in coverage.unknown)
+        raise CoverageError(
+            f"{result.model.source}: {share:.1%} of operators have a rule, {least:.1%} are required; "
+            f"without one: {names}"
+        )

@@ -13,7 +13,8 @@ from typing import Any
 import click
 
 from graphcost._version import __version__
-from graphcost.errors import GraphcostError
+from graphcost.errors import GraphcostError, message_of
+from graphcost.many import GC_THRESHOLDS
 from graphcost.registry import did_you_mean
 
 INTERNAL_ERROR = 70
@@ -24,6 +25,8 @@ INTERRUPTED = 130
 _COMMANDS = {
     "analyze": "Predict a training step and judge its communication share.",
     "count": "FLOPs, MACs, bytes and parameters of the forward pass.",
+    "check": "Every model of the project against its budgets and baseline: the CI command.",
+    "diff": "What changed between two results or two models.",
     "compare": "Each model under every architecture, ranked.",
     "advise": "The smallest changes that clear a model, and break-even values.",
     "sweep": "A step over values of each resource.",
@@ -71,8 +74,7 @@ def cli() -> None:
 
 def run() -> None:
     """Entry point of the ``graphcost`` script."""
-    # A graph is many small objects without cycles; looking for cycles often costs a sixth of the time.
-    gc.set_threshold(200_000, 50, 100)
+    gc.set_threshold(*GC_THRESHOLDS)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's own log lines are not ours to print
     sys.exit(main(sys.argv[1:]))
 
@@ -98,11 +100,7 @@ def main(arguments: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except Exception as error:  # a crash must never look like a finding
-        message = (
-            f"internal error: {type(error).__name__}: {error}; this is a defect of graphcost {__version__}, "
-            "please report it with the output of --debug"
-        )
-        return _report(message, error, debug, INTERNAL_ERROR)
+        return _report(message_of(error), error, debug, INTERNAL_ERROR)
     return code
 
 

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import Any
 
 from graphcost.errors import UsageError
+from graphcost.project.checking import CheckResult
+from graphcost.registry import did_you_mean
+from graphcost.report.annotations import github_text, gitlab_text
+from graphcost.report.check import check_json, check_markdown, check_text
 from graphcost.report.html import html_report
+from graphcost.report.issues import Judged, judged_analyses, judged_check
+from graphcost.report.junit import junit_text
+from graphcost.report.latex import latex_report
 from graphcost.report.markdown import csv_report, markdown_report
+from graphcost.report.sarif import sarif_text
 from graphcost.report.text import text_report
 from graphcost.report.trace import trace_report
 from graphcost.result import SCHEMA_VERSION, Analysis
@@ -25,33 +35,75 @@ def json_report(results: Sequence[Analysis], *, per_op: bool = False, **_: Any) 
     return json.dumps(data, indent=2, allow_nan=False)
 
 
-FORMATS: Mapping[str, Renderer] = {
-    "text": text_report,
-    "json": json_report,
-    "markdown": markdown_report,
-    "csv": csv_report,
-    "html": html_report,
-    "trace": trace_report,
-}
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One format: of analyses, of a check, and the suffixes that choose it."""
 
-_SUFFIXES = {
-    ".txt": "text", ".json": "json", ".md": "markdown", ".csv": "csv", ".html": "html", ".htm": "html",
-    ".trace": "trace", ".trace.json": "trace",
-}  # fmt: skip
+    analyses: Renderer
+    check: Renderer
+    suffixes: tuple[str, ...] = ()
+
+
+def _results_alone(render: Renderer, *suffixes: str) -> Format:
+    """A format that shows a check's analyses and nothing of its baseline."""
+    return Format(render, lambda check, **detail: render(check.analyses, **detail), suffixes)
+
+
+def _of_findings(render: Callable[[Sequence[Judged]], str], *suffixes: str) -> Format:
+    """A format that shows findings with their places."""
+    return Format(
+        lambda results, **_: render(judged_analyses(results)), lambda check, **_: render(judged_check(check)), suffixes
+    )
+
+
+FORMATS: Mapping[str, Format] = MappingProxyType({
+    "text": Format(text_report, check_text, (".txt",)),
+    "json": Format(json_report, check_json, (".json",)),
+    "markdown": Format(markdown_report, check_markdown, (".md",)),
+    "csv": _results_alone(csv_report, ".csv"),
+    "latex": _results_alone(latex_report, ".tex"),
+    "html": _results_alone(html_report, ".html", ".htm"),
+    "sarif": _of_findings(sarif_text, ".sarif", ".sarif.json"),
+    "junit": _of_findings(junit_text, ".xml"),
+    "github": _of_findings(github_text),
+    "gitlab": _of_findings(gitlab_text),
+    "trace": _results_alone(trace_report, ".trace", ".trace.json"),
+})  # fmt: skip
+
+_SUFFIXES = {suffix: name for name, form in FORMATS.items() for suffix in form.suffixes}
 
 
 def render(results: Sequence[Analysis], form: str, **detail: Any) -> str:
     """``results`` in one of ``FORMATS``; ``detail``: width, top, per_op, by."""
+    return _format(form).analyses(results, **detail)
+
+
+def render_check(check: CheckResult, form: str, **detail: Any) -> str:
+    """A check in one of ``FORMATS``."""
+    return _format(form).check(check, **detail)
+
+
+def _format(form: str) -> Format:
     if form not in FORMATS:
-        raise UsageError(f"no report format named {form!r} ({', '.join(FORMATS)})")
-    return FORMATS[form](results, **detail)
+        raise UsageError(f"no report format named {form!r}{did_you_mean(form, FORMATS)} ({', '.join(FORMATS)})")
+    return FORMATS[form]
 
 
-def format_of(output: str) -> str:
-    """The format that a file's suffix chooses."""
+def split_output(output: str) -> tuple[str, str]:
+    """(format, file) of an ``--output``: named as ``gitlab:report.json``, else by the file's suffix.
+
+    >>> split_output("gitlab:report.json"), split_output("report.sarif")
+    (('gitlab', 'report.json'), ('sarif', 'report.sarif'))
+    """
+    form, colon, file = output.partition(":")
+    if colon and file and form in FORMATS:
+        return form, file
     path = PurePath(output.lower())
     suffix = "".join(path.suffixes[-2:])
     suffix = suffix if suffix in _SUFFIXES else path.suffix
     if suffix not in _SUFFIXES:
-        raise UsageError(f"--output {output}: no format for suffix {suffix!r} (known: {', '.join(_SUFFIXES)})")
-    return _SUFFIXES[suffix]
+        raise UsageError(
+            f"--output {output}: no format for suffix {suffix!r} (known: {', '.join(_SUFFIXES)}); "
+            f"a format can be named before the file: gitlab:{PurePath(output).name}"
+        )
+    return _SUFFIXES[suffix], output
