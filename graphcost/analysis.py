@@ -11,6 +11,7 @@ from graphcost.errors import GraphcostError, UsageError
 from graphcost.fitting import CONTEXT_BYTES, fits, largest_batch, memory_on
 from graphcost.frontends.options import LoadOptions
 from graphcost.graph import GraphTotals, build_graph, totals
+from graphcost.inference_graph import signs_of_inference
 from graphcost.ir import BatchSource, Model, Phase
 from graphcost.per_op import op_rows
 from graphcost.placing import AnalysisOptions, Choice, resolve
@@ -93,13 +94,20 @@ def analyze_graph(
     return Analysis(
         graphcost_version=__version__,
         command=command,
-        model=_model_info(model, at_32),
+        model=_model_info(model),
         graph=_graph_info(found, model),
         training=_training_info(plan, memory),
         placement=_placement_info(choice, plan, options),
         step=_step_info(step, verdict, plan, choice, options, at_32),
         communication=tuple(_message_info(message) for message in step.messages),
-        findings=findings_of(step, verdict, plan, found, choice.placement, memory, options.max_comm_share),
+        findings=(
+            *findings_of(step, verdict, plan, found, choice.placement, memory, options.max_comm_share),
+            *(
+                signs_of_inference(model, larger=REBATCH if at_32 is not None else None)
+                if choice.recipe.optimizer.name != "none"
+                else ()
+            ),
+        ),
         ops=op_rows(graph, plan, step),
         predicted=step,
     )
@@ -164,10 +172,8 @@ def _share_at_32(model: Model, choice: Choice, options: AnalysisOptions, source:
     return predict(plan_step(build_graph(larger), choice.recipe), choice, options).comm_share
 
 
-def _model_info(model: Model, at_32: float | None) -> ModelInfo:
+def _model_info(model: Model) -> ModelInfo:
     notes = list(model.notes)
-    if model.batch == 1 and model.batch_source is BatchSource.FILE:
-        notes.append("the file fixes the batch at 1" + ("" if at_32 is None else f"; --batch {REBATCH} works"))
     if model.batch_source is BatchSource.ASSUMED:
         notes.append(f"batch {model.batch} is assumed; --batch sets it")
     return ModelInfo(

@@ -98,7 +98,7 @@ def findings_of(
 
 
 def require_coverage(result: Analysis, least: float | None) -> None:
-    """Raise ``CoverageError`` where fewer than the share ``least`` of operators have a rule; None asks for nothing."""
+    """Raise ``CoverageError`` where a smaller share of operators than ``least`` has a rule; None: any will do."""
     coverage = result.graph.coverage
     missing = sum(entry.count for entry in coverage.unknown)
     total = coverage.counted + coverage.free + missing

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,14 +10,16 @@ import click
 
 from graphcost.analysis import analyze_with
 from graphcost.cli import options as shared
-from graphcost.cli.output import say, text_width, working_on, write_result
-from graphcost.errors import CoverageError, GraphcostError
+from graphcost.cli.output import checked_outputs, say, text_width, working_on, write_results
+from graphcost.errors import exit_code_of as error_code
+from graphcost.errors import message_of
+from graphcost.many import each
 from graphcost.placing import AnalysisOptions, resolve
-from graphcost.report import FORMATS, format_of, render
+from graphcost.report import render
 from graphcost.result import Analysis
 from graphcost.sources import expand
 from graphcost.symbolic import symbolic_of, symbolic_to_dict
-from graphcost.verdict import Verdict
+from graphcost.verdict import Verdict, require_coverage
 
 
 @dataclass(slots=True)
@@ -43,10 +44,7 @@ class Outcome:
 @shared.training_options
 @shared.input_options
 @shared.verdict_options
-@click.option("--format", "form", type=click.Choice(sorted(FORMATS)), default="text", show_default=True)
-@click.option(
-    "--output", "outputs", multiple=True, metavar="FILE", help="Write to a file; its suffix chooses the format."
-)
+@shared.format_options
 @click.option("--top", type=int, default=10, show_default=True, help="Heaviest operators shown.")
 @click.option("--per-op", is_flag=True, help="Every operator.")
 @click.option(
@@ -55,6 +53,7 @@ class Outcome:
 @shared.symbolic_option
 @click.option("--max-batch", is_flag=True, help="Largest batch that fits on the device.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Models analysed at once.")
+@shared.backend_option
 @shared.shared_flags
 def command(
     models: tuple[str, ...],
@@ -72,13 +71,11 @@ def command(
     """
     options = shared.analysis_options(values)
     resolve(options)  # a wrong name or placement fails before any file is read
+    files = checked_outputs(outputs)
     outcome = analyze_all([name for model in models for name in expand(model)], options, values)
     if outcome.results:
         detail = {"top": top, "per_op": per_op, "by": by, "width": text_width()}
-        if not outputs or form != "text":
-            write_result(render(outcome.results, form, **detail))
-        for output in outputs:
-            write_result(render(outcome.results, format_of(output), **detail), output)
+        write_results(lambda one: render(outcome.results, one, **detail), form, files)
     return 0 if outcome.code == 1 and values["exit_zero"] else outcome.code
 
 
@@ -86,50 +83,41 @@ def analyze_all(sources: Iterable[str], options: AnalysisOptions, values: dict[s
     """Analyse every source, in order; one that fails is reported and the others go on."""
     outcome = Outcome()
     names = list(sources)
+    least = 1.0 if values["strict"] else values["min_coverage"]
     for found in _analysed(names, options, values):
         try:
-            if isinstance(found, GraphcostError):
+            if isinstance(found, Exception):
                 raise found
             outcome.results.append(found)
             tell(found, quiet=values["quiet"])
             outcome.raise_to(exit_code_of(found, values))
-            check_coverage(found, values)
-        except GraphcostError as error:
+            require_coverage(found, least)
+        except Exception as error:
             if len(names) == 1 and not outcome.results:
                 raise
-            say(f"error: {error}")
-            outcome.raise_to(error.exit_code)
+            say(f"error: {' '.join(message_of(error).split())}")
+            outcome.raise_to(error_code(error))
     return outcome
 
 
-def _analysed(
-    names: list[str], options: AnalysisOptions, values: dict[str, Any]
-) -> Iterator[Analysis | GraphcostError]:
+def _analysed(names: list[str], options: AnalysisOptions, values: dict[str, Any]) -> Iterator[Analysis | Exception]:
     """Results in the order of ``names``, from this process or from ``--workers``."""
     jobs = [(name, options, values["symbolic"]) for name in names]
-    workers = min(values["workers"], len(names))
+    workers, quiet = min(values["workers"], len(names)), values["quiet"]
     if workers > 1:
-        with (
-            working_on(f"analysing {len(names)} models", quiet=values["quiet"]),
-            ProcessPoolExecutor(workers) as pool,
-        ):
-            yield from pool.map(_one, jobs)
+        with working_on(f"analysing {len(names)} models", quiet=quiet):
+            yield from each(_one, jobs, workers=workers, backend=values["backend"])
         return
     for job in jobs:
-        with working_on(f"analysing {job[0]}", quiet=values["quiet"]):
-            found = _one(job)
+        with working_on(f"analysing {job[0]}", quiet=quiet):
+            (found,) = each(_one, [job], backend=values["backend"])
         yield found
 
 
-def _one(job: tuple[str, AnalysisOptions, bool]) -> Analysis | GraphcostError:
-    """One analysis; an error is a result, so that it can cross processes."""
+def _one(job: tuple[str, AnalysisOptions, bool]) -> Analysis:
     source, options, symbolic = job
-    try:
-        result = analyze_with(source, options)
-        return replace(result, symbolic=symbolic_to_dict(symbolic_of(source, options.load))) if symbolic else result
-    except GraphcostError as error:
-        error.__cause__ = None  # causes hold what does not pickle
-        return error
+    result = analyze_with(source, options)
+    return replace(result, symbolic=symbolic_to_dict(symbolic_of(source, options.load))) if symbolic else result
 
 
 def exit_code_of(result: Analysis, values: dict[str, Any]) -> int:
@@ -143,20 +131,5 @@ def tell(result: Analysis, *, quiet: bool) -> None:
     for note in result.model.notes:
         say(f"{result.model.name}: {note}", quiet=quiet)
     for finding in result.findings:
-        if finding.level == "warning":
-            say(f"warning: {result.model.name}: {finding.message}", quiet=quiet)
-
-
-def check_coverage(result: Analysis, values: dict[str, Any]) -> None:
-    """Raise ``CoverageError`` where too many operators have no rule."""
-    coverage = result.graph.coverage
-    missing = sum(entry.count for entry in coverage.unknown)
-    total = coverage.counted + coverage.free + missing
-    share = 1.0 if total == 0 else 1 - missing / total
-    least = 1.0 if values["strict"] else values["min_coverage"]
-    if least is not None and share < least:
-        names = ", ".join(f"{entry.op_type} ({entry.count})" for entry in coverage.unknown)
-        raise CoverageError(
-            f"{result.model.source}: {share:.1%} of operators have a rule, {least:.1%} are required; "
-            f"without one: {names}"
-        )
+        if finding.level in ("warning", "note"):
+            say(f"{finding.level}: {result.model.name}: {finding.message}", quiet=quiet)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any, TypeVar
 
@@ -13,9 +13,11 @@ from graphcost.engine.input import InputPipeline
 from graphcost.engine.timeline import BUCKETINGS, Overlap
 from graphcost.errors import UsageError
 from graphcost.frontends.options import LoadOptions
+from graphcost.many import BACKENDS
 from graphcost.placing import DEFAULT_CLUSTER, AnalysisOptions
 from graphcost.predict import Profile
 from graphcost.recipe import OPTIMIZERS, Execution, Layout, OptimizerKernels, Precision
+from graphcost.report import FORMATS
 from graphcost.sources import expand
 from graphcost.units import parse_bandwidth, parse_bytes, parse_flops_per_s, parse_share
 
@@ -192,6 +194,19 @@ verdict_options = _stack(
     click.option("--exit-zero", is_flag=True, help="Findings do not fail (turns exit 1 into 0)."),
 )  # fmt: skip
 
+format_options = _stack(
+    click.option("--format", "form", type=click.Choice(sorted(FORMATS)), default="text", show_default=True),
+    click.option(
+        "--output", "outputs", multiple=True, metavar="[FORMAT:]FILE",
+        help="Write to a file (repeatable); its suffix chooses the format (.xml is junit) unless that is named, "
+        "as in gitlab:quality.json.",
+    ),
+)  # fmt: skip
+
+backend_option = click.option(
+    "--backend", type=click.Choice(list(BACKENDS)), default="local", show_default=True, help="What runs the workers."
+)
+
 shared_flags = _stack(
     click.option("--quiet", is_flag=True, help="No notes on stderr."),
     click.option("--debug", is_flag=True, help="Show tracebacks."),
@@ -242,7 +257,7 @@ def load_options(
     )
 
 
-def analysis_options(values: dict[str, Any]) -> AnalysisOptions:
+def analysis_options(values: Mapping[str, Any]) -> AnalysisOptions:
     """Parsed command-line values to ``AnalysisOptions``; what a command lacks keeps its default."""
     renamed = {
         "network": "network_bytes_per_s", "nvlink": "nvlink_bytes_per_s", "pcie": "pcie_bytes_per_s",
@@ -256,7 +271,7 @@ def analysis_options(values: dict[str, Any]) -> AnalysisOptions:
     return AnalysisOptions(**taken, load=load, pipeline=pipeline_of(values))
 
 
-def pipeline_of(values: dict[str, Any]) -> InputPipeline:
+def pipeline_of(values: Mapping[str, Any]) -> InputPipeline:
     """The input options; raises ``UsageError`` for a size without a rate and for what cannot be."""
     sample_bytes, storage = values.get("sample_bytes"), values.get("storage")
     rate, workers = values.get("decode_rate"), values.get("data_workers", 4)

@@ -6,12 +6,14 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path, PurePath
+from pathlib import Path
 from shutil import get_terminal_size
+from typing import Any
 
 import click
 
 from graphcost.errors import UsageError
+from graphcost.report import FORMATS, split_output
 
 SLOW_S = 2.0
 """A step that takes longer says what it is doing."""
@@ -35,20 +37,55 @@ def write_result(text: str, output: str | None = None) -> None:
         raise UsageError(f"--output {output}: cannot be written ({error.strerror})") from error
 
 
-_SUFFIXES = {".txt": "text", ".json": "json", ".md": "markdown", ".csv": "csv", ".tex": "latex"}
+def checked_outputs(outputs: Sequence[str], formats: Collection[str] = FORMATS) -> list[tuple[str, str]]:
+    """(format, file) of every ``--output``; a wrong one fails before anything is analysed."""
+    found = [split_output(output, formats) for output in outputs]
+    for _, file in found:
+        if not Path(file).parent.is_dir():
+            raise UsageError(f"--output {file}: no folder {Path(file).parent}")
+    return found
+
+
+def write_results(make: Callable[[str], str], form: str, outputs: Sequence[tuple[str, str]]) -> None:
+    """``make(form)`` to stdout, unless files are all that was asked for, and to every file.
+
+    A file that cannot be written keeps none of the others from being written; then raises
+    ``UsageError``.
+    """
+    failed: UsageError | None = None
+    for one, file in outputs:
+        try:
+            write_result(make(one), file)
+        except UsageError as error:
+            failed = failed or error
+    if not outputs or form != "text" or failed is not None:
+        write_result(make(form))
+    if failed is not None:
+        raise failed
+
+
+@contextmanager
+def progress_bars(*, quiet: bool) -> Iterator[Callable[[str, int], Callable[[Any], None]]]:
+    """``start(what, count)`` gives a function to call as each item ends; bars are for a terminal only."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda what, count: lambda item: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+
+        def start(what: str, count: int) -> Callable[[Any], None]:
+            task = bars.add_task(what, total=count)
+            return lambda item: bars.advance(task)
+
+        yield start
 
 
 def write_reports(render: Callable[[str], str], form: str, outputs: Sequence[str], formats: Collection[str]) -> None:
-    """A report in ``form`` on stdout, unless it goes to files only; each file in the format of its suffix."""
-    chosen = {output: _SUFFIXES.get(PurePath(output.lower()).suffix, "") for output in outputs}
-    for output, name in chosen.items():
-        if name not in formats:
-            known = ", ".join(suffix for suffix, known in _SUFFIXES.items() if known in formats)
-            raise UsageError(f"--output {output}: no format for this suffix (known: {known})")
-    if not outputs or form != "text":
-        write_result(render(form))
-    for output, name in chosen.items():
-        write_result(render(name), output)
+    """As ``write_results``, where a command knows only some ``formats``."""
+    write_results(render, form, checked_outputs(outputs, formats))
 
 
 def say(text: str, *, quiet: bool = False) -> None:

@@ -24,7 +24,7 @@ class BudgetKind:
 _GROWTH = 'Or growth against the baseline ("+5%"), a list of both, or { warn = ..., fail = ... }.'
 
 BUDGETS: Mapping[str, BudgetKind] = MappingProxyType({
-    "max-comm-share": BudgetKind("comm_share", parse_share, f'Limit of the communication share, e.g. "40%". {_GROWTH}'),
+    "max-comm-share": BudgetKind("comm_share", parse_share, f'Largest communication share, e.g. "40%". {_GROWTH}'),
     "max-step": BudgetKind("step_s", parse_seconds, f'Longest predicted step, e.g. "120ms". {_GROWTH}'),
     "max-memory": BudgetKind("peak_bytes", parse_bytes, f'Largest peak memory of a GPU, e.g. "40GB". {_GROWTH}'),
     "max-params": BudgetKind("params", parse_count, f'Most parameters, e.g. "30M". {_GROWTH}'),
@@ -57,7 +57,9 @@ def parse_limits(key: str, value: object) -> tuple[Budget, ...]:
     if isinstance(value, Mapping):
         wrong = [name for name in value if name not in ("warn", "fail")]
         if wrong or not value:
-            raise UsageError(f"{wrong[0] if wrong else 'an empty table'!r}: a table of limits has the keys warn, fail")
+            raise UsageError(
+                f"{wrong[0] if wrong else 'an empty table'!r}: a table of limits has the keys warn, fail"
+            )
         return tuple(budget for level, part in value.items() for budget in _limits(key, part, str(level)))
     return tuple(_limits(key, value, "fail"))
 
@@ -91,7 +93,7 @@ def _growth(text: str) -> float:
 
 
 def _example(key: str) -> str:
-    return BUDGETS[key].doc.partition('e.g. ')[2].partition('.')[0]
+    return BUDGETS[key].doc.partition("e.g. ")[2].partition(".")[0]
 
 
 def judge(budget: Budget, head: Snapshot, base: Snapshot | None, result: Analysis) -> Finding | None:

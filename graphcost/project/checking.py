@@ -51,7 +51,7 @@ class CheckResult:
     def quiet(self) -> bool:
         """Nothing to say: every model passes, and none differs from the base."""
         return all(
-            model.status == "pass" and model.change in (None, "unchanged") and not model.findings
+            model.status == "pass" and model.change in (None, "unchanged") and not model.remarkable
             for model in self.models
         )
 
@@ -87,6 +87,7 @@ def check_project(project: Project, vocabulary: Vocabulary, options: CheckOption
     entries = _chosen(project, options.only)
     found = _analyses(entries, project.folder, options, "models")
     notes: list[str] = []
+    base: Base | None
     sides: Mapping[str, Side] | None
     if options.against is not None:
         base, sides = _at_revision(project, vocabulary, options, notes)
@@ -149,9 +150,7 @@ def _at_revision(
     return Base("revision", revision.ref, revision.commit), sides
 
 
-def _entries_there(
-    project: Project, vocabulary: Vocabulary, revision: Revision, notes: list[str]
-) -> Sequence[Entry]:
+def _entries_there(project: Project, vocabulary: Vocabulary, revision: Revision, notes: list[str]) -> Sequence[Entry]:
     file = revision.folder / project.file.name
     if not file.is_file():
         return project.entries
@@ -206,9 +205,7 @@ def _in_baseline(
     return Base("baseline", path.name), sides, baseline
 
 
-def _updated(
-    project: Project, options: CheckOptions, old: Baseline | None, models: Sequence[ModelCheck]
-) -> str:
+def _updated(project: Project, options: CheckOptions, old: Baseline | None, models: Sequence[ModelCheck]) -> str:
     """Write the baseline; models that were not analysed this time keep what they have."""
     path = options.baseline or project.baseline or project.folder / DEFAULT_BASELINE
     named = {entry.name for entry in project.entries}

@@ -145,7 +145,7 @@ class _Reader:
         levels = self.levels(data.get("levels", {}))
         ignores = tuple(self.ignore(item, index) for index, item in enumerate(data.get("ignore", [])))
         if not data.get("models"):
-            self.fail((), f'no models; add [[{".".join((*self.prefix, "models"))}]] with a source')
+            self.fail((), f"no models; add [[{'.'.join((*self.prefix, 'models'))}]] with a source")
         entries: list[Entry] = []
         for index, item in enumerate(data["models"]):
             entries += self.entries(data, item, index)
@@ -175,7 +175,9 @@ class _Reader:
 
     def levels(self, data: Mapping[str, Any]) -> dict[str, str]:
         """Rule -> level of a finding."""
-        self.check(data, [Key(rule, Kind.TEXT, doc, choices=tuple(LEVELS)) for rule, doc in RULES.items()], ("levels",))
+        self.check(
+            data, [Key(rule, Kind.TEXT, doc, choices=tuple(LEVELS)) for rule, doc in RULES.items()], ("levels",)
+        )
         return {rule: LEVELS[word] for rule, word in data.items()}
 
     def ignore(self, data: Mapping[str, Any], index: int) -> Ignore:
@@ -220,7 +222,9 @@ class _Reader:
         least = 1.0 if values["strict"] else values["min_coverage"]
         judged = tuple(b for b in budgets if b.key != "max-comm-share" or b.relative or b.level == "warn")
         return [
-            Entry(item.get("name", one), one, options, values["on_doubt"], least, judged, self.line((*path, "source")))
+            Entry(
+                item.get("name", one), one, options, values["on_doubt"], least, judged, self.line((*path, "source"))
+            )
             for one in (Path(s).as_posix() if Path(s).exists() else s for s in sources)
         ]
 
@@ -261,7 +265,9 @@ class _Reader:
         for entry in entries:
             if entry.name in seen:
                 where = f"{self.file}:{entry.line}" if entry.line else str(self.file)
-                raise DataFileError(f'{where}: two models are named {entry.name!r}; give one a name = "..." of its own')
+                raise DataFileError(
+                    f'{where}: two models are named {entry.name!r}; give one a name = "..." of its own'
+                )
             seen[entry.name] = entry
 
     def line(self, path: tuple[str | int, ...]) -> int | None:

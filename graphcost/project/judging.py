@@ -62,6 +62,11 @@ class ModelCheck:
     operators: OperatorChanges | None
     analysis: Analysis | None
 
+    @property
+    def remarkable(self) -> bool:
+        """Whether there is a finding over a note, ignored or not."""
+        return any(finding.level != "note" for finding in self.findings)
+
 
 def check_model(
     entry: Entry,

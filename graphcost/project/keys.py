@@ -48,7 +48,7 @@ class Kind(Enum):
     @property
     def words(self) -> str:
         """For an error message."""
-        return self.value[0]
+        return str(self.value[0])
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -96,14 +96,18 @@ RULES: Mapping[str, str] = MappingProxyType({
 BUDGET_KEYS: tuple[Key, ...] = tuple(Key(name, Kind.LIMIT, budget.doc) for name, budget in BUDGETS.items())
 
 MODEL_KEYS: tuple[Key, ...] = (
-    Key("source", Kind.TEXT, "The model, as `graphcost analyze` takes it; a folder or a pattern stands for its files."),
+    Key(
+        "source", Kind.TEXT, "The model, as `graphcost analyze` takes it; a folder or a pattern stands for its files."
+    ),
     Key("name", Kind.TEXT, "What reports and the baseline call it; its source unless given."),
 )
 
 IGNORE_KEYS: tuple[Key, ...] = (
     Key("rule", Kind.TEXT, "Rule of the findings that are ignored.", choices=tuple(RULES)),
     Key("model", Kind.TEXT, "Shell pattern of model names; all unless given."),
-    Key("where", Kind.TEXT, "Shell pattern of what a finding is about: a budget's key, an operator; all unless given."),
+    Key(
+        "where", Kind.TEXT, "Shell pattern of what a finding is about: a budget's key, an operator; all unless given."
+    ),
     Key("reason", Kind.TEXT, "Why. Required."),
     Key("expires", Kind.DATE, "Last day on which the findings are ignored; for ever unless given."),
 )

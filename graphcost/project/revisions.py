@@ -71,9 +71,7 @@ def _base_commit(ref: str, top: str) -> str:
     return base.stdout.strip()
 
 
-def _git(
-    folder: str, *arguments: str, check: bool = True, hooks: bool = True
-) -> subprocess.CompletedProcess[str]:
+def _git(folder: str, *arguments: str, check: bool = True, hooks: bool = True) -> subprocess.CompletedProcess[str]:
     command = ["git", "-C", folder, *([] if hooks else ["-c", "core.hooksPath=/dev/null"]), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     if check and done.returncode:

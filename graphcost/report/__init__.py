@@ -52,7 +52,9 @@ def _results_alone(render: Renderer, *suffixes: str) -> Format:
 def _of_findings(render: Callable[[Sequence[Judged]], str], *suffixes: str) -> Format:
     """A format that shows findings with their places."""
     return Format(
-        lambda results, **_: render(judged_analyses(results)), lambda check, **_: render(judged_check(check)), suffixes
+        lambda results, **_: render(judged_analyses(results)),
+        lambda check, **_: render(judged_check(check)),
+        suffixes,
     )
 
 

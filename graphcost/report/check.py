@@ -114,7 +114,7 @@ def _data(model: ModelCheck) -> dict[str, Any]:
 
 
 def _is_quiet(model: ModelCheck) -> bool:
-    return model.status is Status.PASS and model.change in (None, "unchanged") and not model.findings
+    return model.status is Status.PASS and model.change in (None, "unchanged") and not model.remarkable
 
 
 def _lines(model: ModelCheck) -> list[str]:

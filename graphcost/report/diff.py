@@ -37,7 +37,9 @@ def _text(diffs: Sequence[ModelDiff], top: int, width: int) -> str:
             continue
         if diff.settings:
             parts.append(f"settings: {', '.join(diff.settings)}")
-        parts.append(table_text(_COLUMNS, _rows(diff), right=(1, 2, 3), width=width) if diff.deltas else "no total changed")
+        parts.append(
+            table_text(_COLUMNS, _rows(diff), right=(1, 2, 3), width=width) if diff.deltas else "no total changed"
+        )
         parts += [*_operators(diff, top), ""]
     same = len(diffs) - len(changed)
     return "\n".join([*parts, *([f"{same} other models: nothing changed"] if same else [])]).rstrip("\n") + "\n"

@@ -18,7 +18,10 @@ _DEFAULT_LEVELS = {"does-not-fit": "warning", "unknown-operator": "warning", "in
 
 def sarif_text(models: Sequence[Judged]) -> str:
     """One run with every finding; what could not be judged is a notification of the run."""
-    rules = {**RULES, **{issue.rule: issue.rule for model in models for issue in model.issues if issue.rule not in RULES}}
+    rules = {
+        **RULES,
+        **{issue.rule: issue.rule for model in models for issue in model.issues if issue.rule not in RULES},
+    }
     indices = {rule: index for index, rule in enumerate(rules)}
     run = {
         "tool": {
