@@ -13,7 +13,7 @@ import pickle
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from graphcost.errors import UsageError, WorkerLostError
 from graphcost.registry import did_you_mean
@@ -97,25 +97,33 @@ def _in_processes(
 
     try:
         while left:
+            started: list[int] = []
             try:
-                for index, found in _dispatch(function, items, left, workers, backend):
+                for index, found in _dispatch(function, items, left, workers, backend, started):
                     yield from keep(index, found)
             except BrokenProcessPool:
                 pass
+            for index in started:
+                if index not in finished:  # under way when a worker died: one of these killed it
+                    yield from keep(index, _alone(function, items, index, backend))
             left = [index for index in left if index not in finished]
-            # Items start in order, one a worker: these were under way when a worker died.
-            for index in left[:workers]:
-                yield from keep(index, _alone(function, items, index, backend))
-            left = left[workers:]
     finally:
         if apart:
             _end_idle_workers()
 
 
 def _dispatch(
-    function: Callable[[T], R], items: Sequence[T], indices: Sequence[int], workers: int, backend: str
+    function: Callable[[T], R],
+    items: Sequence[T],
+    indices: Sequence[int],
+    workers: int,
+    backend: str,
+    started: list[int],
 ) -> Iterator[tuple[int, R | Exception]]:
-    """(index, result) as they come; raises ``BrokenProcessPool`` when a worker dies."""
+    """(index, result) as they come; raises ``BrokenProcessPool`` when a worker dies.
+
+    ``started`` receives what was handed to workers.
+    """
     import joblib
 
     # One worker would be this process: joblib takes two for the job of one.
@@ -123,12 +131,18 @@ def _dispatch(
         n_jobs=max(workers, 2), backend=backend, batch_size=1, pre_dispatch=workers, max_nbytes=None,
         return_as="generator_unordered",
     )  # fmt: skip
-    yield from pool(joblib.delayed(_tagged)(function, index, items[index]) for index in indices)
+
+    def handed_out() -> Iterator[Any]:
+        for index in indices:
+            started.append(index)
+            yield joblib.delayed(_tagged)(function, index, items[index])
+
+    yield from pool(handed_out())
 
 
 def _alone(function: Callable[[T], R], items: Sequence[T], index: int, backend: str) -> R | Exception:
     try:
-        ((_, found),) = _dispatch(function, items, [index], 1, backend)
+        ((_, found),) = _dispatch(function, items, [index], 1, backend, [])
     except BrokenProcessPool:
         return WorkerLostError(
             "its worker process was killed, and killed again when it was tried alone; "
