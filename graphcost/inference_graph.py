@@ -42,11 +42,11 @@ def _folded(model: Model) -> Iterator[str]:
     every convolution and no norm at all are read so: such networks are hardly trained without one (assumed).
     """
     convolutions = [node for node in model.nodes if node.op_type in _CONVOLUTIONS]
-    if not convolutions or any("Norm" in node.op_type for node in model.nodes):
+    if not convolutions or any("Norm" in node.op_type or node.op_type == "LRN" for node in model.nodes):
         return
     named = [n for n in convolutions if any(_FOLDED_NAME.match(param.name) for _, param in n.params)]
     biased = all(len(node.params) > 1 for node in convolutions)
-    typical = any(_is_shortcut(node) or int(node.attrs.get("group", 1)) > 1 for node in model.nodes)
+    typical = any(_is_shortcut(node) or _is_depthwise(node) for node in model.nodes)
     assumed = (
         "training is predicted for the graph as it stands, without the norms' parameters, statistics and passes; "
         "export with training=torch.onnx.TrainingMode.TRAINING to have them"
@@ -63,6 +63,14 @@ def _folded(model: Model) -> Iterator[str]:
 def _is_shortcut(node: OpNode) -> bool:
     """A sum of two activations of one shape."""
     return node.op_type == "Add" and not node.params and len(set(node.inputs)) == 1
+
+
+def _is_depthwise(node: OpNode) -> bool:
+    """Each channel has filters of its own."""
+    weight = node.spec(1)
+    return (
+        node.op_type == "Conv" and int(node.attrs.get("group", 1)) > 1 and weight is not None and weight.shape[1] == 1
+    )
 
 
 def _batch_of_one(model: Model, larger: int | None) -> Iterator[str]:

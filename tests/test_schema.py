@@ -7,6 +7,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from enum import Enum
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,8 @@ def schema_of(kind: Any) -> dict[str, Any]:
         return {"type": "array", "items": schema_of(arguments[0])}
     if origin is Mapping or (isinstance(origin, type) and issubclass(origin, Mapping)):
         return {"type": "object", "additionalProperties": schema_of(arguments[1])}
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return {"enum": [member.value for member in kind]}
     simple = {int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null"}
     return {} if kind is Any else {"type": simple[kind]}
 

@@ -4,8 +4,8 @@ An operator's id hashes its type, attributes and parameter shapes with those of 
 neighbours (``graph.stable_ids``). Three passes, each over what the ones before left:
 
 1. the same id and costs: unchanged;
-2. the same type and costs beside other neighbours: rewired, not a change of its own;
-3. the same id with other costs (another batch, a larger image): a change;
+2. the same id with other costs (another batch, a larger image): a change;
+3. the same type and costs beside other neighbours: rewired, not a change of its own;
 4. the same type, in execution order, the pairs that are most alike: a change.
 
 What is left was removed or added. Time is linear but for the fourth pass, whose alignment is
@@ -63,8 +63,8 @@ class OperatorChanges:
 def match_operators(base: Sequence[OpInfo], head: Sequence[OpInfo]) -> OperatorChanges:
     """What of ``base`` is in ``head``, what changed, what came and went."""
     same_id, left, right = _paired(base, head, lambda op: (_kind_id(op), _costs(op)))
-    moved, left, right = _paired(left, right, lambda op: (op.op_type, _costs(op)))
     also, left, right = _paired(left, right, _kind_id)
+    moved, left, right = _paired(left, right, lambda op: (op.op_type, _costs(op)))
     alike, left, right = _aligned(left, right)
     found = [_change("changed", a, b) for a, b in also + alike]
     found += [_change("removed", op, None) for op in left] + [_change("added", None, op) for op in right]

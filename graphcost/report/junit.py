@@ -36,7 +36,7 @@ def junit_text(models: Sequence[Judged]) -> str:
 
 
 def _case(suite: ET.Element, model: Judged, name: str) -> None:
-    case = ET.SubElement(suite, "testcase", classname=_clean(model.name), name=name)
+    case = ET.SubElement(suite, "testcase", classname=_clean(model.name), name=_clean(name))
     if model.path:
         case.set("file", _clean(model.path))
     mine = [issue for issue in model.issues if _case_of(issue) == name]

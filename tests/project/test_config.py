@@ -59,12 +59,12 @@ def test_every_mistake_is_one_line_with_its_place(folder: Folder, text: str, cod
 def test_it_is_found_upward_and_graphcost_toml_goes_first(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     code, _, err = folder.check()
     assert code == 3 and "no configuration: neither graphcost.toml nor a pyproject.toml with [tool.graphcost]" in err
-    folder.write('[tool.other]\nx = 1\n', "a/b/pyproject.toml")
+    folder.write("[tool.other]\nx = 1\n", "a/b/pyproject.toml")
     folder.write('[tool.graphcost]\n[[tool.graphcost.models]]\nsource = "zoo:mlp"\n', "a/pyproject.toml")
     monkeypatch.chdir(folder.path / "a" / "b")
     code, out, _ = folder.check("--format", "json")
     assert code == 0 and json.loads(out)["config"] == "../pyproject.toml"
-    folder.write('[tool.graphcost]\ngpsu = 2\n', "a/pyproject.toml")
+    folder.write("[tool.graphcost]\ngpsu = 2\n", "a/pyproject.toml")
     assert "pyproject.toml:2: no key named 'gpsu'" in folder.check()[2]
     folder.write(MLP, "a/graphcost.toml")
     assert json.loads(folder.check("--format", "json")[1])["config"] == "../graphcost.toml"
