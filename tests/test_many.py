@@ -28,13 +28,13 @@ def dies(job: tuple[int, Path, int]) -> int:
     return number * number
 
 
-class Unpicklable(Exception):
+class UnpicklableError(Exception):
     def __init__(self, one: object, two: object) -> None:
         super().__init__("needs two arguments")
 
 
 def fails_badly(number: int) -> int:
-    raise Unpicklable(number, lambda: number)
+    raise UnpicklableError(number, lambda: number)
 
 
 def process_of(number: int) -> int:
@@ -65,7 +65,7 @@ def test_an_item_that_always_kills_its_worker_is_reported_and_the_others_are_the
 
 def test_what_does_not_pickle_is_said_in_words() -> None:
     (first, _) = each(fails_badly, range(2), workers=2)
-    assert isinstance(first, RuntimeError) and "Unpicklable: needs two arguments" in str(first)
+    assert isinstance(first, RuntimeError) and "UnpicklableError: needs two arguments" in str(first)
     assert "fails_badly" in "".join(first.__notes__)  # where, for --debug
 
 

@@ -1,28 +1,25 @@
-"""Reports: one renderer a format, all from ``Analysis``. Only the command line writes them anywhere."""
+"""Reports: one renderer a format, all from ``Analysis``. Only the command line writes them anywhere.
+
+A renderer's module is imported when its format is asked for: commands that write text need
+no XML, and start sooner.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphcost.errors import UsageError
-from graphcost.project.checking import CheckResult
 from graphcost.registry import did_you_mean
-from graphcost.report.annotations import github_text, gitlab_text
-from graphcost.report.check import check_json, check_markdown, check_text
-from graphcost.report.html import html_report
-from graphcost.report.issues import Judged, judged_analyses, judged_check
-from graphcost.report.junit import junit_text
-from graphcost.report.latex import latex_report
-from graphcost.report.markdown import csv_report, markdown_report
-from graphcost.report.sarif import sarif_text
-from graphcost.report.text import text_report
-from graphcost.report.trace import trace_report
 from graphcost.result import SCHEMA_VERSION, Analysis
+
+if TYPE_CHECKING:
+    from graphcost.project.checking import CheckResult
 
 Renderer = Callable[..., str]
 
@@ -44,32 +41,42 @@ class Format:
     suffixes: tuple[str, ...] = ()
 
 
+def _from(module: str, name: str) -> Renderer:
+    """A renderer of ``graphcost.report``, imported on use."""
+
+    def render(*arguments: Any, **detail: Any) -> str:
+        found: Renderer = getattr(import_module(f"graphcost.report.{module}"), name)
+        return found(*arguments, **detail)
+
+    return render
+
+
 def _results_alone(render: Renderer, *suffixes: str) -> Format:
     """A format that shows a check's analyses and nothing of its baseline."""
     return Format(render, lambda check, **detail: render(check.analyses, **detail), suffixes)
 
 
-def _of_findings(render: Callable[[Sequence[Judged]], str], *suffixes: str) -> Format:
+def _of_findings(render: Renderer, *suffixes: str) -> Format:
     """A format that shows findings with their places."""
-    return Format(
-        lambda results, **_: render(judged_analyses(results)),
-        lambda check, **_: render(judged_check(check)),
-        suffixes,
-    )
+
+    def of(judged: str) -> Renderer:
+        return lambda results, **_: render(getattr(import_module("graphcost.report.issues"), judged)(results))
+
+    return Format(of("judged_analyses"), of("judged_check"), suffixes)
 
 
 FORMATS: Mapping[str, Format] = MappingProxyType({
-    "text": Format(text_report, check_text, (".txt",)),
-    "json": Format(json_report, check_json, (".json",)),
-    "markdown": Format(markdown_report, check_markdown, (".md",)),
-    "csv": _results_alone(csv_report, ".csv"),
-    "latex": _results_alone(latex_report, ".tex"),
-    "html": _results_alone(html_report, ".html", ".htm"),
-    "sarif": _of_findings(sarif_text, ".sarif", ".sarif.json"),
-    "junit": _of_findings(junit_text, ".xml"),
-    "github": _of_findings(github_text),
-    "gitlab": _of_findings(gitlab_text),
-    "trace": _results_alone(trace_report, ".trace", ".trace.json"),
+    "text": Format(_from("text", "text_report"), _from("check", "check_text"), (".txt",)),
+    "json": Format(json_report, _from("check", "check_json"), (".json",)),
+    "markdown": Format(_from("markdown", "markdown_report"), _from("check", "check_markdown"), (".md",)),
+    "csv": _results_alone(_from("markdown", "csv_report"), ".csv"),
+    "latex": _results_alone(_from("latex", "latex_report"), ".tex"),
+    "html": _results_alone(_from("html", "html_report"), ".html", ".htm"),
+    "sarif": _of_findings(_from("sarif", "sarif_text"), ".sarif", ".sarif.json"),
+    "junit": _of_findings(_from("junit", "junit_text"), ".xml"),
+    "github": _of_findings(_from("annotations", "github_text")),
+    "gitlab": _of_findings(_from("annotations", "gitlab_text")),
+    "trace": _results_alone(_from("trace", "trace_report"), ".trace", ".trace.json"),
 })  # fmt: skip
 
 _SUFFIXES = {suffix: name for name, form in FORMATS.items() for suffix in form.suffixes}

@@ -62,7 +62,8 @@ def test_doubt_and_the_limit_of_communication(folder: Folder) -> None:
     text = HEAD + '{}\n[[models]]\nsource = "model.onnx"\n'
     for limit, code, level in (
         ('max-comm-share = "50%"', 1, "error"), ('max-comm-share = "92%"', 0, "warning"),
-        ('max-comm-share = "92%"\non-doubt = "fail"', 1, "error"), ('max-comm-share = "92%"\non-doubt = "pass"', 0, "note"),
+        ('max-comm-share = "92%"\non-doubt = "fail"', 1, "error"),
+        ('max-comm-share = "92%"\non-doubt = "pass"', 0, "note"),
         ('max-comm-share = {fail = "99%"}', 0, None), ('max-comm-share = {warn = "90%", fail = "99%"}', 0, "warning"),
     ):  # fmt: skip
         folder.write(text.format(limit))
@@ -94,9 +95,7 @@ def test_a_baseline_is_written_kept_and_compared(folder: Folder) -> None:
 
 
 def test_what_makes_a_baseline_stale_is_said(folder: Folder) -> None:
-    folder.write(
-        "batch = 32\n" + MLP + '[[models]]\nsource = "zoo:lenet"\nname = "gone"\n'.replace("zoo:lenet", "zoo:mlp")
-    )
+    folder.write("batch = 32\n" + MLP + '[[models]]\nsource = "zoo:mlp"\nname = "gone"\n')
     assert folder.check("--update-baseline", "--quiet")[0] == 0
     file = folder.path / "graphcost-baseline.json"
     folder.write("batch = 32\n" + MLP)
@@ -118,7 +117,7 @@ def test_what_makes_a_baseline_stale_is_said(folder: Folder) -> None:
         ("{", "not a baseline, no JSON"),
         ("[]", "baseline schema None"),
         ('{"schema_version": 1, "models": {}}', "a damaged baseline (KeyError: 'graphcost_version')"),
-        ('{"schema_version": 1, "graphcost_version": "0", "constants": "", "models": {"a": {"metrics": {"ops": "x"}}}}',
+        ('{"schema_version": 1, "graphcost_version": "", "constants": "", "models": {"a": {"metrics": {"ops": ""}}}}',
          "a damaged baseline (ValueError"),
     ],
 )  # fmt: skip
@@ -208,7 +207,7 @@ def test_an_ignore_holds_to_the_end_of_its_last_day(folder: Folder) -> None:
 
 def test_a_model_that_cannot_be_analysed_keeps_none_of_the_others(folder: Folder) -> None:
     folder.write(MLP + '[[models]]\nsource = "gone.onnx"\n')
-    code, out, err = folder.check("--format", "json")
+    code, out, _ = folder.check("--format", "json")
     data = json.loads(out)
     assert code == 3 and [m["status"] for m in data["models"]] == ["pass", "error"]
     assert "gone.onnx: no such file" in data["models"][1]["error"]

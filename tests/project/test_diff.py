@@ -53,7 +53,8 @@ A, B = op("Conv", 100), op("Relu", 10)
          ([("changed", "Conv", 1, 100, 400)], 0, 0)),
         # of three the one most unlike is the new one
         ([op("Gemm", 100), op("Gemm", 110)], [op("Gemm", 101), op("Gemm", 9000), op("Gemm", 111)],
-         ([("added", "Gemm", 1, None, 9000), ("changed", "Gemm", 1, 100, 101), ("changed", "Gemm", 1, 110, 111)], 0, 0)),
+         ([("added", "Gemm", 1, None, 9000),
+           ("changed", "Gemm", 1, 100, 101), ("changed", "Gemm", 1, 110, 111)], 0, 0)),
         ([], [], ([], 0, 0)),
     ],
 )  # fmt: skip

@@ -178,7 +178,7 @@ def test_hostile_names_break_no_format() -> None:
 
 
 def test_a_comment_has_no_html_of_a_models(mixed: Folder) -> None:
-    code, out, _ = mixed.check("--format", "markdown")
+    _, out, _ = mixed.check("--format", "markdown")
     assert "it is &lt;what&gt; it is | 100%" in out
     rows = [line for line in out.splitlines() if line.startswith("|")]
     assert {line.count("|") for line in rows} == {7}
@@ -193,7 +193,8 @@ def test_latex() -> None:
 @pytest.mark.parametrize(
     ("output", "expected"),
     [
-        ("r.md", ("markdown", "r.md")), ("r.SARIF", ("sarif", "r.SARIF")), ("r.sarif.json", ("sarif", "r.sarif.json")),
+        ("r.md", ("markdown", "r.md")), ("r.SARIF", ("sarif", "r.SARIF")),
+        ("r.sarif.json", ("sarif", "r.sarif.json")),
         ("r.xml", ("junit", "r.xml")), ("r.tex", ("latex", "r.tex")), ("r.trace.json", ("trace", "r.trace.json")),
         ("gitlab:gl-code-quality.json", ("gitlab", "gl-code-quality.json")), ("github:notes", ("github", "notes")),
         ("json:r.txt", ("json", "r.txt")), ("v1.2.json", ("json", "v1.2.json")),

@@ -19,7 +19,7 @@ def notes(source: Any, **options: Any) -> list[str]:
 
 
 def network(path: Path, names: str, *, bias: bool = True, norm: bool = False, shortcut: bool = True) -> str:
-    """Four convolutions of 8 channels, each with what the arguments say; weights are called ``names`` and a number."""
+    """Four convolutions of 8 channels, as the arguments say; weights are called ``names`` and a number."""
     nodes, weights, value = [], [], "x"
     for index in range(4):
         parts = {f"{names}{10 * index}": [8, 8, 1, 1], **({f"b{index}": [8]} if bias else {})}

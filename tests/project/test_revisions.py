@@ -1,4 +1,4 @@
-"""A pull request's life in a scratch repository: bound by communication, fixed; and every way a revision can be missing."""
+"""A pull request in a scratch repository: bound by communication, then fixed; and revisions that are not there."""
 
 from __future__ import annotations
 
