@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -83,7 +83,6 @@ def analyze_all(sources: Iterable[str], options: AnalysisOptions, values: dict[s
     """Analyse every source, in order; one that fails is reported and the others go on."""
     outcome = Outcome()
     names = list(sources)
-    least = 1.0 if values["strict"] else values["min_coverage"]
     for found in _analysed(names, options, values):
         try:
             if isinstance(found, Exception):
@@ -91,7 +90,7 @@ def analyze_all(sources: Iterable[str], options: AnalysisOptions, values: dict[s
             outcome.results.append(found)
             tell(found, quiet=values["quiet"])
             outcome.raise_to(exit_code_of(found, values))
-            require_coverage(found, least)
+            check_coverage(found, values)
         except Exception as error:
             if len(names) == 1 and not outcome.results:
                 raise
@@ -133,3 +132,8 @@ def tell(result: Analysis, *, quiet: bool) -> None:
     for finding in result.findings:
         if finding.level in ("warning", "note"):
             say(f"{finding.level}: {result.model.name}: {finding.message}", quiet=quiet)
+
+
+def check_coverage(result: Analysis, values: Mapping[str, Any]) -> None:
+    """Raise ``CoverageError`` as ``--strict`` and ``--min-coverage`` ask."""
+    require_coverage(result, 1.0 if values["strict"] else values["min_coverage"])

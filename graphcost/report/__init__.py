@@ -7,7 +7,7 @@ no XML, and start sooner.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import PurePath
@@ -98,21 +98,22 @@ def _format(form: str) -> Format:
     return FORMATS[form]
 
 
-def split_output(output: str) -> tuple[str, str]:
+def split_output(output: str, formats: Collection[str] = FORMATS) -> tuple[str, str]:
     """(format, file) of an ``--output``: named as ``gitlab:report.json``, else by the file's suffix.
 
     >>> split_output("gitlab:report.json"), split_output("report.sarif")
     (('gitlab', 'report.json'), ('sarif', 'report.sarif'))
     """
     form, colon, file = output.partition(":")
-    if colon and file and form in FORMATS:
+    if colon and file and form in formats:
         return form, file
     path = PurePath(output.lower())
+    known = {suffix: name for suffix, name in _SUFFIXES.items() if name in formats}
     suffix = "".join(path.suffixes[-2:])
-    suffix = suffix if suffix in _SUFFIXES else path.suffix
-    if suffix not in _SUFFIXES:
+    suffix = suffix if suffix in known else path.suffix
+    if suffix not in known:
         raise UsageError(
-            f"--output {output}: no format for suffix {suffix!r} (known: {', '.join(_SUFFIXES)}); "
-            f"a format can be named before the file: gitlab:{PurePath(output).name}"
+            f"--output {output}: no format for suffix {suffix!r} (known: {', '.join(known)}); "
+            f"a format can be named before the file: {next(iter(formats))}:{PurePath(output).name}"
         )
-    return _SUFFIXES[suffix], output
+    return known[suffix], output

@@ -17,6 +17,7 @@ from graphcost.units import (
     format_share,
 )
 
+
 def latex_report(results: Sequence[Analysis], *, per_op: bool = False, top: int = 10, **_: Any) -> str:
     """One row a model; with ``per_op`` one row an operator."""
     if per_op:

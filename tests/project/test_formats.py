@@ -211,4 +211,4 @@ def test_several_outputs_at_once(mixed: Folder) -> None:
     for name in names:
         assert (mixed.path / split_output(name)[1]).stat().st_size > 0
     code, _, err = mixed.check("--output", "r.yaml")
-    assert code == 2 and "a format can be named before the file: gitlab:r.yaml" in err
+    assert code == 2 and "a format can be named before the file: text:r.yaml" in err
