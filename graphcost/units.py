@@ -124,7 +124,7 @@ def parse_seconds(text: str) -> float:
 
 
 def parse_count(text: str) -> float:
-    """``"30M"`` or ``"8.2GFLOP"`` -> a plain number; k, M, G, T are decimal.
+    """``"30M"`` or ``"8.2GFLOP"`` -> a whole number; k, M, G, T are decimal.
 
     >>> parse_count("30M"), parse_count("8.2 GFLOP")
     (30000000.0, 8200000000.0)
@@ -134,7 +134,7 @@ def parse_count(text: str) -> float:
     match = re.fullmatch(r"([kmgtpe]?)(?:flops?|params?|parameters)?", unit, re.I)
     if match is None:
         raise UsageError(f"{text!r} is not a count; write it like {expected}")
-    return _positive(value * _prefix(match[1], text, expected), text)
+    return _positive(float(round(value * _prefix(match[1], text, expected))), text)
 
 
 def _positive(value: float, text: str) -> float:

@@ -45,8 +45,9 @@ def check_schema() -> dict[str, Any]:
     one = schema_of(CheckResult)
     one["properties"] = {"schema_version": {"const": SCHEMA_VERSION}, **one["properties"]}
     one["required"] = ["schema_version", *one["required"]]
-    entry = one["properties"]["models"]["items"]["properties"]
-    entry["analysis"] = {"anyOf": [whole_schema()["$defs"]["analysis"], {"type": "null"}]}
+    model = one["properties"]["models"]["items"]
+    model["properties"]["analysis"] = {"anyOf": [whole_schema()["$defs"]["analysis"], {"type": "null"}]}
+    model["required"].append("analysis")
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "graphcost check --format json"}
     return {**head, **one}
 
