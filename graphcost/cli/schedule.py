@@ -65,7 +65,7 @@ def _setup_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--load", type=Quantity(_share), metavar="SHARE", help="Stretch arrivals to this offered load."),
         click.option("--scaling", default="hot", show_default=True, metavar="|".join(scalings()),
                      help="What a change of a job's tasks costs."),
-        click.option("--speed-variation", type=share, default=0.0, metavar="SHARE", help="Of a job's slot, either way."),
+        click.option("--speed-variation", type=share, default=0.0, metavar="SHARE", help="Of a job's slot."),
         click.option("--interference", type=share, default=0.0, metavar="SHARE", help="Loss beside other jobs."),
         click.option("--epoch-error", type=share, default=0.0, metavar="SHARE", help="Of users' estimates."),
         click.option("--measurement-noise", type=share, default=0.05, show_default=True, metavar="SHARE",

@@ -99,10 +99,10 @@ def simulation_text(found: Schedule, drawn: Drawn, width: int = DEFAULT_WIDTH) -
         ("utilisation", _share(m.utilisation), f"of GPU time; CPUs {_share(m.cpu_utilisation)}"),
         ("changes of tasks", f"{m.rescales:,}", f"{format_seconds(m.scaling_s)} lost to them"),
     ]
-    jobs = sorted((job for job in found.jobs if job.jct_s is not None), key=lambda job: (-(job.jct_s or 0), job.job_id))
-    slowest = [
-        (job.job_id, job.model, _time(job.arrival_s), _time(job.jct_s), f"{job.rescales}") for job in jobs[:5]
-    ]
+    jobs = sorted(
+        (job for job in found.jobs if job.jct_s is not None), key=lambda job: (-(job.jct_s or 0), job.job_id)
+    )
+    slowest = [(job.job_id, job.model, _time(job.arrival_s), _time(job.jct_s), f"{job.rescales}") for job in jobs[:5]]
     heads = ("slowest jobs", "model", "arrival", "completion", "changes")
     lost = [f"{m.unfinished:,} jobs did not finish"] if m.unfinished else []
     return "\n".join(
@@ -131,8 +131,8 @@ def comparison_text(found: ScheduleComparison, drawn: Drawn, split: str, width: 
             *_setting(drawn),
             "",
             table_text(heads, table, right=tuple(range(1, len(heads))), width=width),
-            f"bound: every job alone on the tasks that suit it best. Intervals: {found.confidence:.0%} bootstrap over "
-            f"traces ({found.resamples:,} resamples).",
+            "bound: every job alone on the tasks that suit it best. Intervals: "
+            f"{found.confidence:.0%} bootstrap over traces ({found.resamples:,} resamples).",
             f"Paired differences in mean completion, against {best}:" if sentences else "",
             *sentences,
         ]
@@ -238,5 +238,3 @@ def _log(rows: Sequence[dict[str, Any]], columns: Any, as_json: bool) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
-
-

@@ -22,7 +22,9 @@ def schedule_trace(found: Schedule) -> str:
         thread = threads[job.job_id]
         title = f"{job.job_id} ({job.model})"
         events.append({"ph": "M", "name": "thread_name", "pid": 1, "tid": thread, "args": {"name": title}})
-        events.append({"ph": "M", "name": "thread_sort_index", "pid": 1, "tid": thread, "args": {"sort_index": thread}})
+        events.append(
+            {"ph": "M", "name": "thread_sort_index", "pid": 1, "tid": thread, "args": {"sort_index": thread}}
+        )
         waited_until = job.start_s if job.start_s is not None else job.finish_s
         if waited_until is not None and waited_until > job.arrival_s:
             events.append(_slice("waits", thread, job.arrival_s, waited_until, {}))

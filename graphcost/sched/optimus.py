@@ -27,9 +27,7 @@ _SOURCE = "Peng et al., EuroSys'18; gains, start and placement as in its public 
 )
 def optimus(view: SlotView, seed: int) -> Decision:
     """With its own estimator."""
-    return _optimus(
-        view, {job.job_id: SpeedEstimate(job, view.observations.get(job.model, ())) for job in view.jobs}
-    )
+    return _optimus(view, {job.job_id: SpeedEstimate(job, view.observations.get(job.model, ())) for job in view.jobs})
 
 
 @register(

@@ -39,7 +39,9 @@ def tetris(view: SlotView, seed: int) -> Decision:
             there = np.array([free.cpu_milli, free.gpu_milli], float)
             there = np.divide(there, capacity, out=np.zeros_like(there), where=capacity > 0)
             best = fitting[int(scores(shares[fitting] @ there, left_s[fitting]).argmax())]
-            if not allocation.add(jobs[best], 1, jobs[best].bundle_ps, node=node) or not _wants(allocation, jobs[best]):
+            if not allocation.add(jobs[best], 1, jobs[best].bundle_ps, node=node) or not _wants(
+                allocation, jobs[best]
+            ):
                 wanted.remove(best)
     return allocation.decision()
 

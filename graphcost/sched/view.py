@@ -59,7 +59,9 @@ NOTHING = Resources(0, 0)
 class Speed(Protocol):
     """Exact speed of one job: epochs per second with so many workers and parameter servers."""
 
-    def __call__(self, workers: int, ps: int) -> float: ...
+    def __call__(self, workers: int, ps: int, /) -> float:
+        """Epochs per second."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

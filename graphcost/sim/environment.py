@@ -60,7 +60,9 @@ class ScheduleEnv(gymnasium.Env[State, np.int64]):
         self.action_space = gymnasium.spaces.Discrete(3 * window + 1)
         self.simulation: Simulation | None = None
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[State, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[State, dict[str, Any]]:
         """Start a trace."""
         super().reset(seed=seed)
         drawn = self._seeds[int(self.np_random.integers(len(self._seeds)))]

@@ -90,7 +90,11 @@ def checked(jobs: Sequence[Job], cluster: SimCluster) -> tuple[Job, ...]:
                 f"job {job.job_id}: needs epochs over 0 and an arrival from 0 s on, "
                 f"not {job.epochs:g} epochs at {job.arrival_s:g} s"
             )
-        if job.max_workers < 1 or job.requested_workers < 1 or (job.model.ps and min(job.max_ps, job.requested_ps) < 1):
+        if (
+            job.max_workers < 1
+            or job.requested_workers < 1
+            or (job.model.ps and min(job.max_ps, job.requested_ps) < 1)
+        ):
             raise UsageError(f"job {job.job_id}: needs at least one worker, and one server where it trains with them")
     _refuse_what_never_fits(jobs, cluster)
     kinds: dict[tuple[Resources, Resources | None], tuple[int, int]] = {}

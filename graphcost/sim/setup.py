@@ -89,7 +89,8 @@ def set_up(options: SetupOptions) -> Setup:
 
     def draw(seed: int, split: Split | None) -> tuple[tuple[Job, ...], Load, tuple[str, ...]]:
         if trace is None:
-            jobs, notes = generate(workload, seed, speeds, cluster, options.count), ()
+            jobs = generate(workload, seed, speeds, cluster, options.count)
+            notes: tuple[str, ...] = ()
         else:
             rows = rows_of(trace, options.count, part=options.part, split=split, seed=seed)
             jobs, notes = jobs_of(rows, workload, speeds, cluster, seed)

@@ -8,11 +8,11 @@ it held then stands idle to the slot's end, as allocations change only between s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from graphcost.errors import UsageError
-from graphcost.sched import Grant, JobView, Knowledge, Observation, Scheduler, SlotView
+from graphcost.sched import Grant, JobView, Knowledge, Observation, Scheduler, SlotView, Speed
 from graphcost.sim.checks import check_grants
 from graphcost.sim.disturbance import Disturbance
 from graphcost.sim.jobs import Job, SimCluster, TrainedModel, checked
@@ -90,7 +90,7 @@ class Simulation:
         self._next = 0
         self._capacity = cluster.capacity
         self._measured: dict[str, dict[tuple[int, int], Observation]] = {}
-        self._exact: dict[TrainedModel, Callable[[int, int], float]] = {}
+        self._exact: dict[TrainedModel, Speed] = {}
         self._recorder = Recorder(self._capacity, self.settings.slot_s)
         self.slot = 0
         self._admit()
@@ -222,7 +222,7 @@ class Simulation:
             speed=self._speed(model) if self._knows is Knowledge.EXACT else None,
         )
 
-    def _speed(self, model: TrainedModel) -> Callable[[int, int], float]:
+    def _speed(self, model: TrainedModel) -> Speed:
         """Exact epochs per second on the fewest nodes, kept per model."""
         if model not in self._exact:
             found: dict[tuple[int, int], float] = {}
@@ -256,9 +256,7 @@ class Simulation:
         seen[workers, ps] = Observation(workers, ps, mean, count + 1)
 
 
-def packed_epochs_per_s(
-    speeds: SpeedModel, model: TrainedModel, workers: int, ps: int, cluster: SimCluster
-) -> float:
+def packed_epochs_per_s(speeds: SpeedModel, model: TrainedModel, workers: int, ps: int, cluster: SimCluster) -> float:
     """Undisturbed, on as few nodes as hold the tasks; 0 without a worker or without a needed server."""
     if workers < 1 or (model.ps is not None and ps < 1):
         return 0.0

@@ -71,7 +71,11 @@ def test_pollux_heeds_no_remaining_work_and_optimus_does() -> None:
     short = (job("A", ring("a"), 600, 3), job("B", ring("b"), 6, 3))
     five = SimCluster.equal(1, cpus=8, gpus=5)
     events = {
-        name: {(e.job_id): e.workers for e in simulate(short, five, SCHEDULERS[name], FLAT, SETTINGS).events if e.kind == "start"}
+        name: {
+            (e.job_id): e.workers
+            for e in simulate(short, five, SCHEDULERS[name], FLAT, SETTINGS).events
+            if e.kind == "start"
+        }
         for name in ("optimus-exact", "pollux")
     }
     assert events == {"optimus-exact": {"A": 3, "B": 2}, "pollux": {"A": 2, "B": 3}}

@@ -2,7 +2,8 @@
 
 A worker's step on node n is compute + max(2 (S/P) / b_inter, 2 (S/P) / b_intra), b_intra shared by the larger
 of the node's workers and servers, b_inter by the servers elsewhere and by the workers that the servers' nodes
-do not hold. The job's step is its slowest worker's. W workers do W steps at once: 1 step is one ``batch``.
+do not hold; as in the source, a worker beside every server still has the inter term. The job's step is its
+slowest worker's. W workers do W steps at once: 1 step is one ``batch``.
 Source: DL2 (arXiv 1909.06040) and its public code; its OfflineRL baseline trains on this.
 """
 

@@ -11,25 +11,34 @@ from graphcost.sim.jobs import SimCluster, TrainedModel
 
 
 class SpeedModel(Protocol):
-    """``name`` and ``note`` say what the speeds are and whence; ``models`` are those it knows by name."""
+    """What the simulator asks of any source of speeds."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """As ``--speeds`` takes it."""
+        ...
 
     @property
-    def note(self) -> str: ...
+    def note(self) -> str:
+        """Where the speeds are from."""
+        ...
 
     @property
-    def models(self) -> tuple[str, ...]: ...
+    def models(self) -> tuple[str, ...]:
+        """Models known by name; empty where any that can be read will do."""
+        ...
 
     def check(self, model: TrainedModel) -> None:
         """Raise ``UsageError`` (or ``UnknownNameError``) if there is no speed for ``model``."""
+        ...
 
     def samples_per_s(self, model: TrainedModel, tasks: tuple[Tasks, ...]) -> float:
         """All workers together; 0 without a worker, or without a server where the model needs one."""
+        ...
 
     def most_samples_per_s(self, model: TrainedModel, workers: int, ps: int, cluster: SimCluster) -> float:
         """No placement of so many tasks is faster."""
+        ...
 
 
 def counts_of(tasks: tuple[Tasks, ...]) -> tuple[int, int]:

@@ -40,7 +40,8 @@ class EngineSpeeds:
         """Loads the model; raises what its frontend raises. A worker must be one GPU."""
         if model.worker.gpu_milli != MILLI:
             raise UsageError(
-                f"{model.name}: a worker of {model.worker.gpu_milli / MILLI:g} GPUs; predicted speeds are of whole ones"
+                f"{model.name}: a worker of {model.worker.gpu_milli / MILLI:g} GPUs; "
+                "predicted speeds are of whole ones"
             )
         self._rate(model, 1, int(model.ps is not None), 1)
 

@@ -57,7 +57,9 @@ def jobs_of(
     """The jobs, arrivals from 0 on, and notes on what was assumed or cut."""
     draw = np.random.default_rng((seed, 4))
     by_name = {model.name: model for model in workload.models}
-    drawn = [(model, weight) for model, weight in zip(workload.models, workload.weights, strict=True) if _on_gpu(model)]
+    drawn = [
+        (model, weight) for model, weight in zip(workload.models, workload.weights, strict=True) if _on_gpu(model)
+    ]
     if not drawn:
         raise UsageError(f"workload {workload.name}: none of its models uses a GPU, the trace's jobs do")
     weights = np.array([weight for _, weight in drawn]) / sum(weight for _, weight in drawn)
@@ -92,7 +94,8 @@ def _duration_s(row: TraceRow, uniform: float) -> float:
     if row.duration_s is not None:
         return row.duration_s
     low, high = row.gpu_hours or (0.1, 1.0)
-    return 3600.0 * low * (high / low) ** uniform / row.gpus
+    hours = low * float((high / low) ** uniform)
+    return 3600.0 * hours / row.gpus
 
 
 def _on_gpu(model: TrainedModel) -> bool:

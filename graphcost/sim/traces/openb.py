@@ -7,19 +7,19 @@ services, and most were still running at the end, so that their lifetimes are lo
 from __future__ import annotations
 
 from graphcost.sched import Resources
-from graphcost.sim.traces.reading import FORMATS, Format, Row, Skip, TraceRow
+from graphcost.sim.traces.reading import FORMATS, Format, Row, SkippedRow, TraceRow
 
 
 def _job(row: Row) -> TraceRow:
     gpus = row.whole("num_gpu")
     if not gpus:
-        raise Skip("pods without a GPU")
+        raise SkippedRow("pods without a GPU")
     if not row.text("scheduled_time"):
-        raise Skip("pods never scheduled")
+        raise SkippedRow("pods never scheduled")
     scheduled_s = row.number("scheduled_time")
     duration_s = row.number("deletion_time", least=scheduled_s) - scheduled_s
     if not duration_s:
-        raise Skip("pods that ended at once")
+        raise SkippedRow("pods that ended at once")
     share = row.whole("gpu_milli", least=1)
     return TraceRow(
         job_id=row.text("name"),

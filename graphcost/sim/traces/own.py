@@ -17,4 +17,6 @@ def _job(row: Row) -> TraceRow:
     )
 
 
-FORMATS.add("graphcost", Format("graphcost", frozenset(COLUMNS), "graphcost schedule generate", "the user's own", _job))
+FORMATS.add(
+    "graphcost", Format("graphcost", frozenset(COLUMNS), "graphcost schedule generate", "the user's own", _job)
+)

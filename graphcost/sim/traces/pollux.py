@@ -7,7 +7,7 @@ checked). assumed: log-uniform within the class, from 0.1 h for the small one.
 
 from __future__ import annotations
 
-from graphcost.sim.traces.reading import FORMATS, BadCell, Format, Row, TraceRow
+from graphcost.sim.traces.reading import FORMATS, BadCellError, Format, Row, TraceRow
 
 APPLICATIONS = {
     "cifar10": ("zoo:resnet18", (0.1, 1.0)),
@@ -23,7 +23,7 @@ APPLICATIONS = {
 def _job(row: Row) -> TraceRow:
     application = row.text("application")
     if application not in APPLICATIONS:
-        raise BadCell(row.line, "application", f"{application!r} is none of {', '.join(APPLICATIONS)}")
+        raise BadCellError(row.line, "application", f"{application!r} is none of {', '.join(APPLICATIONS)}")
     model, gpu_hours = APPLICATIONS[application]
     return TraceRow(
         job_id=row.text("name"),

@@ -50,45 +50,45 @@ class Row:
     cells: dict[str, str]
 
     def number(self, column: str, *, least: float = 0.0, over: bool = False) -> float:
-        """A number from ``least`` on (``over``: above it); raises ``BadCell``."""
+        """A number from ``least`` on (``over``: above it); raises ``BadCellError``."""
         text = self.text(column)
         try:
             value = float(text)
         except ValueError:
-            raise BadCell(self.line, column, f"{text!r} is not a number") from None
+            raise BadCellError(self.line, column, f"{text!r} is not a number") from None
         if not least <= value < float("inf") or (over and value == least):
-            raise BadCell(self.line, column, f"{text} is not {'over' if over else 'at least'} {least:g}")
+            raise BadCellError(self.line, column, f"{text} is not {'over' if over else 'at least'} {least:g}")
         return value
 
     def whole(self, column: str, *, least: int = 0) -> int:
-        """An integer from ``least`` on; raises ``BadCell``."""
+        """An integer from ``least`` on; raises ``BadCellError``."""
         value = self.number(column, least=least)
         if value != int(value):
-            raise BadCell(self.line, column, f"{self.text(column)} is not a whole number")
+            raise BadCellError(self.line, column, f"{self.text(column)} is not a whole number")
         return int(value)
 
     def text(self, column: str) -> str:
-        """The cell; raises ``BadCell`` for a row that is too short."""
+        """The cell; raises ``BadCellError`` for a row that is too short."""
         value = self.cells.get(column)
         if value is None:
-            raise BadCell(self.line, column, "the row has no such cell")
+            raise BadCellError(self.line, column, "the row has no such cell")
         return value.strip()
 
 
-class BadCell(Exception):
+class BadCellError(Exception):
     """A cell that cannot be read; ``str`` says where and why."""
 
     def __init__(self, line: int, column: str, problem: str) -> None:
         super().__init__(f"row {line}, column {column}: {problem}")
 
 
-class Skip(Exception):
+class SkippedRow(Exception):  # noqa: N818  # not an error: the row is right
     """A row that is right but no job for a scheduler; its text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A reader: ``columns`` tell its files; ``job(row)`` gives the row's job; ``part(row)`` the trace it belongs to."""
+    """A reader: ``columns`` tell its files, ``job`` reads a row, ``part`` names the trace that it belongs to."""
 
     name: str
     columns: frozenset[str]
@@ -127,9 +127,9 @@ def _read(path: Path, form: Format, rows: Iterator[Row], skip_bad_rows: bool) ->
     for row in rows:
         try:
             parts.setdefault(form.part(row), []).append(form.job(row))
-        except Skip as reason:
+        except SkippedRow as reason:
             skipped[str(reason)] += 1
-        except BadCell as problem:
+        except BadCellError as problem:
             bad.append(str(problem))
     if bad and not skip_bad_rows:
         more = f", and {len(bad) - 1} more bad rows" if len(bad) > 1 else ""
@@ -152,5 +152,3 @@ def _from_zero(rows: Sequence[TraceRow]) -> tuple[TraceRow, ...]:
         again = seen[row.job_id]
         named.append(row if again == 1 else replace(row, job_id=f"{row.job_id}#{again}"))
     return tuple(named)
-
-

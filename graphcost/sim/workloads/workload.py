@@ -106,7 +106,11 @@ def _model(entry: Mapping[str, Any]) -> TrainedModel:
     )
 
 
-_PATTERNS = {"counts": ("max_per_slot", "offsets", "counts"), "poisson": ("mean_per_slot",), "uniform": ("max_per_slot",)}
+_PATTERNS = {
+    "counts": ("max_per_slot", "offsets", "counts"),
+    "poisson": ("mean_per_slot",),
+    "uniform": ("max_per_slot",),
+}
 
 
 def _check(workload: Workload) -> None:
