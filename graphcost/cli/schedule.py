@@ -61,6 +61,7 @@ def _setup_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--speeds", metavar="KIND", help="fits:release, fits:development, analytical, engine:CLUSTER, "
                      "or a table FILE.csv (default: the workload's)."),
         click.option("--speed-source", metavar="TEXT", help="Which experiment of the table."),
+        click.option("--arch", metavar="ps|allreduce", help="How jobs train (default: the workload's)."),
         click.option("--max-workers", type=int, help="Cap of a job's workers, and of its servers."),
         click.option("--load", type=Quantity(_share), metavar="SHARE", help="Stretch arrivals to this offered load."),
         click.option("--scaling", default="hot", show_default=True, metavar="|".join(scalings()),

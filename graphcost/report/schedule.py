@@ -132,7 +132,7 @@ def comparison_text(found: ScheduleComparison, drawn: Drawn, split: str, width: 
             "",
             table_text(heads, table, right=tuple(range(1, len(heads))), width=width),
             "bound: every job alone on the tasks that suit it best. Intervals: "
-            f"{found.confidence:.0%} bootstrap over traces ({found.resamples:,} resamples).",
+            f"{100 * found.confidence:.0f} % bootstrap over traces ({found.resamples:,} resamples).",
             f"Paired differences in mean completion, against {best}:" if sentences else "",
             *sentences,
         ]
@@ -162,11 +162,9 @@ def _sentence(one: Difference, best: str, traces: int) -> str:
     sign = -1 if one.scheduler == best else 1
     name = one.against if one.scheduler == best else one.scheduler
     low, high = sorted((sign * one.mean_jct_s.low, sign * one.mean_jct_s.high))
-    won = one.better_on if sign == 1 else traces - one.better_on
-    return (
-        f"  {name}: {sign * one.mean_jct_s.mean:+,.0f} s ({low:+,.0f} to {high:+,.0f}), "
-        f"{'sooner' if sign == 1 else 'sooner or equal'} on {won} of {traces} traces"
-    )
+    won = one.sooner_on if sign == 1 else one.later_on
+    mean = sign * one.mean_jct_s.mean
+    return f"  {name}: {mean:+,.0f} s ({low:+,.0f} to {high:+,.0f}), sooner on {won} of {traces} traces"
 
 
 def _mean_of(row: Row, figure: str) -> float:
@@ -208,8 +206,8 @@ def _setting(drawn: Drawn) -> list[str]:
 
 def _load(load: Load) -> str:
     return (
-        f"{load.gpu_share:.0%} of the GPUs, {load.cpu_share:.0%} of the CPUs, over {load.span_s / 3600:.1f} h of "
-        "arrivals"
+        f"{format_share(load.gpu_share)} of the GPUs, {format_share(load.cpu_share)} of the CPUs, "
+        f"over {load.span_s / 3600:.1f} h of arrivals"
     )
 
 

@@ -7,12 +7,11 @@ waiting behind others are left out.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from graphcost.sim.jobs import Job, SimCluster, TrainedModel, checked
 from graphcost.sim.result import JobOutcome, Metrics, metrics_of
-from graphcost.sim.simulation import Settings
+from graphcost.sim.simulation import Settings, first_slot
 from graphcost.sim.speeds import SpeedModel
 
 
@@ -44,7 +43,7 @@ def per_job_optimum(
         key = (job.model.name, job.max_workers, job.max_ps)
         if key not in best:
             best[key], _, _ = best_epochs_per_s(speeds, job.model, job.max_workers, job.max_ps, cluster)
-        slot = first = math.ceil(job.arrival_s / settings.slot_s - 1e-9)
+        slot = first = first_slot(job, settings.slot_s)
         left, finish_s = job.epochs, None
         while slot - first < settings.max_slots:
             rate = best[key] * settings.disturbance.speed_factor(job.job_id, slot)

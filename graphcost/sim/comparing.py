@@ -48,14 +48,16 @@ class Row:
 class Difference:
     """Mean completion time of ``scheduler`` less that of ``against``, trace by trace.
 
-    ``relative``: the mean difference over the mean of ``against``. ``better_on``: traces on which it is less.
+    ``relative``: the mean difference over the mean of ``against``. ``sooner_on``,
+    ``later_on``: traces on which it is less, or more.
     """
 
     scheduler: str
     against: str
     mean_jct_s: Interval
     relative: Interval
-    better_on: int
+    sooner_on: int
+    later_on: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,5 +146,6 @@ def _difference(one: str, other: str, first: Values, second: Values, picks: NDAr
         against=other,
         mean_jct_s=interval(apart, picks),
         relative=_interval(float(apart.mean() / second.mean()), ratios),
-        better_on=int((apart < 0).sum()),
+        sooner_on=int((apart < 0).sum()),
+        later_on=int((apart > 0).sum()),
     )

@@ -9,8 +9,9 @@ from pathlib import Path
 from graphcost.errors import UnknownNameError, UsageError
 from graphcost.placing import AnalysisOptions
 from graphcost.registry import did_you_mean
+from graphcost.sched import Resources
 from graphcost.sim.disturbance import Disturbance
-from graphcost.sim.jobs import Job, SimCluster, checked
+from graphcost.sim.jobs import Job, SimCluster, TrainedModel, checked
 from graphcost.sim.scaling import scalings
 from graphcost.sim.simulation import Settings
 from graphcost.sim.speeds import AnalyticalSpeeds, FitSpeeds, SpeedModel, TableSpeeds
@@ -35,6 +36,7 @@ class SetupOptions:
     slot_s: float | None = None
     speeds: str | None = None
     speed_source: str | None = None
+    arch: str | None = None
     max_workers: int | None = None
     load: float | None = None
     scaling: str = "hot"
@@ -79,11 +81,15 @@ def set_up(options: SetupOptions) -> Setup:
         if options.max_workers < 1:
             raise UsageError(f"--max-workers {options.max_workers}: at least one")
         workload = replace(workload, max_workers=options.max_workers, max_ps=options.max_workers)
+    if options.arch is not None:
+        workload = replace(workload, models=tuple(_under(model, options.arch) for model in workload.models))
     nodes = workload.nodes if options.nodes is None else options.nodes
     cpus = workload.cpus if options.cpus_per_node is None else options.cpus_per_node
     gpus = workload.gpus if options.gpus_per_node is None else options.gpus_per_node
     cluster = SimCluster.equal(nodes, cpus, gpus)
     speeds = speeds_of(options.speeds or workload.speeds, options.speed_source)
+    for model in workload.models:
+        speeds.check(model)
     slot_s = workload.slot_s if options.slot_s is None else options.slot_s
     trace = None if options.trace is None else read_trace(options.trace, skip_bad_rows=options.skip_bad_rows)
 
@@ -104,6 +110,17 @@ def set_up(options: SetupOptions) -> Setup:
     made = Setup(options, workload, cluster, speeds, slot_s, trace, draw)
     made.settings(0)  # refuses wrong shares before anything runs
     return made
+
+
+_SERVER = Resources.of(4, 0)
+"""assumed: what a parameter server takes where the workload has none."""
+
+
+def _under(model: TrainedModel, arch: str) -> TrainedModel:
+    """The model trained with parameter servers, or by AllReduce."""
+    if arch not in ("ps", "allreduce"):
+        raise UnknownNameError(f"no architecture named {arch!r} for jobs of a schedule (ps, allreduce)")
+    return replace(model, ps=(model.ps or _SERVER) if arch == "ps" else None)
 
 
 def speeds_of(name: str, source: str | None = None) -> SpeedModel:

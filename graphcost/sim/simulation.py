@@ -154,10 +154,10 @@ class Simulation:
         """Jobs that have arrived by the slot's start; over idle slots in one step."""
         slot_s = self.settings.slot_s
         if not self._active and self._next < len(self._states):
-            self.slot = max(self.slot, math.ceil(self._states[self._next].job.arrival_s / slot_s - 1e-9))
+            self.slot = max(self.slot, first_slot(self._states[self._next].job, slot_s))
         while self._next < len(self._states):
             state = self._states[self._next]
-            if state.job.arrival_s > self.slot * slot_s + 1e-6:
+            if first_slot(state.job, slot_s) > self.slot:
                 break
             self._next += 1
             self._active.append(state)
@@ -254,6 +254,11 @@ class Simulation:
         count = old.count if old else 0
         mean = ((old.samples_per_s * count if old else 0.0) + measured) / (count + 1)
         seen[workers, ps] = Observation(workers, ps, mean, count + 1)
+
+
+def first_slot(job: Job, slot_s: float) -> int:
+    """The first slot that starts at or after the job's arrival."""
+    return math.ceil(job.arrival_s / slot_s)
 
 
 def packed_epochs_per_s(speeds: SpeedModel, model: TrainedModel, workers: int, ps: int, cluster: SimCluster) -> float:

@@ -108,6 +108,8 @@ OWN = "job_id,arrival_s,model,epochs,workers\n"
         (["simulate", "--scheduler", "drf", "--workload", "dl2-relase"], None, 2, "did you mean 'dl2-release'?"),
         (["simulate", "--scheduler", "drf", "--speeds", "fits:relese"], None, 2, "did you mean 'release'?"),
         (["simulate", "--scheduler", "drf", "--scaling", "warm"], None, 2, "no scaling cost named 'warm'"),
+        (["simulate", "--scheduler", "drf", "--arch", "allreduce"], None, 2, "speeds hold with parameter servers"),
+        (["simulate", "--scheduler", "drf", "--arch", "mesh"], None, 2, "no architecture named 'mesh'"),
         (["simulate", "--scheduler", "drf", "--slot", "0"], None, 2, "--slot 0"),
         (["simulate", "--scheduler", "drf", "--load", "many"], None, 2, "--load 'many' is not a load"),
         (["simulate", "--scheduler", "drf", "--trace", "absent.csv"], None, 3, "cannot be read as a trace"),

@@ -28,6 +28,13 @@ def test_a_job_waits_for_a_slot_and_ends_inside_one() -> None:
     assert found.metrics.mean_jct_whole_slots == 2 and found.metrics.mean_jct_slots == pytest.approx(1.95)
 
 
+def test_a_job_is_never_seen_before_it_arrives() -> None:
+    """Found by the laws: an arrival a hair after the slot's start waits for the next one, in the bound too."""
+    late = (job("early", ring("a"), 1, 1), job("late", ring("a"), 1, 1, arrival_s=1e-7))
+    found = simulate(late, FOUR, SCHEDULERS["fifo"], LINEAR, SETTINGS)
+    assert found.jobs[1].finish_s == per_job_optimum(late, FOUR, LINEAR, SETTINGS)[0][1].finish_s == 101
+
+
 def test_idle_slots_are_skipped() -> None:
     jobs = (job("early", ring("a"), 10, 1), job("late", ring("a"), 10, 1, arrival_s=1e6))
     found = simulate(jobs, FOUR, SCHEDULERS["fifo"], LINEAR, SETTINGS)

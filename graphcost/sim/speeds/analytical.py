@@ -14,7 +14,7 @@ from importlib.resources import files
 
 from graphcost.sched import Tasks
 from graphcost.sim.jobs import SimCluster, TrainedModel
-from graphcost.sim.speeds.base import can_train, check_known, counts_of
+from graphcost.sim.speeds.base import can_train, check_known, check_served, counts_of
 
 
 class AnalyticalSpeeds:
@@ -28,7 +28,8 @@ class AnalyticalSpeeds:
         self.models = tuple(self._models)
 
     def check(self, model: TrainedModel) -> None:
-        """Known by name."""
+        """Known by name, with parameter servers."""
+        check_served(model, self.name)
         check_known(model, self.models, self.name)
 
     def samples_per_s(self, model: TrainedModel, tasks: tuple[Tasks, ...]) -> float:
@@ -37,8 +38,6 @@ class AnalyticalSpeeds:
         if not can_train(model, workers, ps):
             return 0.0
         known = self._models[model.name]
-        if not ps:
-            return known["batch"] * workers / known["compute_s"]
         beside_servers = min(group.workers for group in tasks if group.ps)
         slowest_s = max(self._step_s(known, group, workers, ps, beside_servers) for group in tasks if group.workers)
         return known["batch"] * workers / slowest_s
@@ -48,7 +47,7 @@ class AnalyticalSpeeds:
         if not can_train(model, workers, ps):
             return 0.0
         known = self._models[model.name]
-        shard_mb = known["size_mb"] / ps if ps else 0.0
+        shard_mb = known["size_mb"] / ps
         step_s = known["compute_s"] + 2 * shard_mb / max(known["inter_mb_per_s"], known["intra_mb_per_s"])
         return known["batch"] * workers / step_s
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from graphcost.errors import UnknownNameError
+from graphcost.errors import UnknownNameError, UsageError
 from graphcost.registry import did_you_mean
 from graphcost.sched import Resources, Tasks
 from graphcost.sim.jobs import SimCluster, TrainedModel
@@ -82,3 +82,9 @@ def fewest_nodes(model: TrainedModel, workers: int, ps: int, node: Resources) ->
         placed.append(Tasks(len(placed), *put))
         left = [left[0] - put[0], left[1] - put[1]]
     return tuple(placed)
+
+
+def check_served(model: TrainedModel, speeds: str) -> None:
+    """Raise ``UsageError`` where ``speeds`` hold with parameter servers and ``model`` trains without."""
+    if model.ps is None:
+        raise UsageError(f"{speeds} speeds hold with parameter servers; {model.name} trains without (--arch ps)")

@@ -11,7 +11,7 @@ from graphcost.errors import UnknownNameError
 from graphcost.registry import did_you_mean
 from graphcost.sched import Tasks
 from graphcost.sim.jobs import SimCluster, TrainedModel
-from graphcost.sim.speeds.base import can_train, check_known, counts_of
+from graphcost.sim.speeds.base import can_train, check_known, check_served, counts_of
 
 
 @cache
@@ -35,7 +35,8 @@ class FitSpeeds:
         self.models = tuple(self._models)
 
     def check(self, model: TrainedModel) -> None:
-        """Known by name."""
+        """Known by name, with parameter servers."""
+        check_served(model, self.name)
         check_known(model, self.models, self.name)
 
     def samples_per_s(self, model: TrainedModel, tasks: tuple[Tasks, ...]) -> float:
@@ -50,7 +51,5 @@ class FitSpeeds:
         if not can_train(model, w, p):
             return 0.0
         fit = self._models[model.name]
-        # Without servers (AllReduce on these speeds) the term of their sharing is left out.
-        sharing = fit["t1"] * w / p if p else 0.0
-        step_s = fit["t0"] + fit["tc"] / w + sharing + fit["t2"] * w + fit["t3"] * p
+        step_s = fit["t0"] + fit["tc"] / w + fit["t1"] * w / p + fit["t2"] * w + fit["t3"] * p
         return fit["batch"] * (w if self._grows else 1) / step_s

@@ -20,7 +20,7 @@ from graphcost.errors import DataFileError, UsageError
 from graphcost.registry import did_you_mean
 from graphcost.sched import Tasks
 from graphcost.sim.jobs import SimCluster, TrainedModel
-from graphcost.sim.speeds.base import can_train, check_known, counts_of
+from graphcost.sim.speeds.base import can_train, check_known, check_served, counts_of
 
 _TASKS = re.compile(r"n_ps=(\d+) n_workers=(\d+)")
 _NEEDED = ("source", "model", "throughput", "notes")
@@ -46,8 +46,7 @@ class TableSpeeds:
 
     def check(self, model: TrainedModel) -> None:
         """Measured, with parameter servers."""
-        if model.ps is None:
-            raise UsageError(f"{self.name} speeds were measured with parameter servers; {model.name} trains without")
+        check_served(model, self.name)
         check_known(model, self.models, self.name)
 
     def samples_per_s(self, model: TrainedModel, tasks: tuple[Tasks, ...]) -> float:
