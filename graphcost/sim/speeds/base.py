@@ -1,0 +1,90 @@
+"""How fast a job trains on given tasks: what every speed model answers."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from graphcost.errors import UnknownNameError, UsageError
+from graphcost.registry import did_you_mean
+from graphcost.sched import Resources, Tasks
+from graphcost.sim.jobs import SimCluster, TrainedModel
+
+
+class SpeedModel(Protocol):
+    """What the simulator asks of any source of speeds."""
+
+    @property
+    def name(self) -> str:
+        """As ``--speeds`` takes it."""
+        ...
+
+    @property
+    def note(self) -> str:
+        """Where the speeds are from."""
+        ...
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Models known by name; empty where any that can be read will do."""
+        ...
+
+    def check(self, model: TrainedModel) -> None:
+        """Raise ``UsageError`` (or ``UnknownNameError``) if there is no speed for ``model``."""
+        ...
+
+    def samples_per_s(self, model: TrainedModel, tasks: tuple[Tasks, ...]) -> float:
+        """All workers together; 0 without a worker, or without a server where the model needs one."""
+        ...
+
+    def most_samples_per_s(self, model: TrainedModel, workers: int, ps: int, cluster: SimCluster) -> float:
+        """No placement of so many tasks is faster."""
+        ...
+
+
+def counts_of(tasks: tuple[Tasks, ...]) -> tuple[int, int]:
+    """Workers and parameter servers."""
+    return sum(group.workers for group in tasks), sum(group.ps for group in tasks)
+
+
+def can_train(model: TrainedModel, workers: int, ps: int) -> bool:
+    """Whether such tasks make progress at all."""
+    return workers > 0 and (model.ps is None or ps > 0)
+
+
+def check_known(model: TrainedModel, known: tuple[str, ...], speeds: str) -> None:
+    """Raise ``UnknownNameError`` for a model that ``speeds`` does not know."""
+    if model.name not in known:
+        raise UnknownNameError(
+            f"{speeds} speeds have no model named {model.name!r}{did_you_mean(model.name, known)} "
+            f"(known: {', '.join(known)})"
+        )
+
+
+def fewest_nodes(model: TrainedModel, workers: int, ps: int, node: Resources) -> tuple[Tasks, ...]:
+    """Tasks laid on equal nodes, each filled with pairs of worker and server, then with what is left.
+
+    Where a node holds none of them (a demand that only another kind of node meets), all lie on one.
+    """
+    placed: list[Tasks] = []
+    left = [workers, ps]
+    while sum(left):
+        cpu, gpu = node.cpu_milli, node.gpu_milli
+        put = [0, 0]
+        progress = True
+        while progress:
+            progress = False
+            for kind, task in enumerate((model.worker, model.ps or Resources(0, 0))):
+                if put[kind] < left[kind] and task.cpu_milli <= cpu and task.gpu_milli <= gpu:
+                    cpu, gpu, progress = cpu - task.cpu_milli, gpu - task.gpu_milli, True
+                    put[kind] += 1
+        if not sum(put):
+            put = list(left)
+        placed.append(Tasks(len(placed), *put))
+        left = [left[0] - put[0], left[1] - put[1]]
+    return tuple(placed)
+
+
+def check_served(model: TrainedModel, speeds: str) -> None:
+    """Raise ``UsageError`` where ``speeds`` hold with parameter servers and ``model`` trains without."""
+    if model.ps is None:
+        raise UsageError(f"{speeds} speeds hold with parameter servers; {model.name} trains without (--arch ps)")
