@@ -42,6 +42,7 @@ def test_a_seed_decides_every_row(tmp_path: Path) -> None:
     # Rows of a later block come from that block's own stream, whatever came before it.
     _, columns = draw(PEOPLE, 5, 1)
     assert read["long.csv"]["flops"][DRAW_ROWS:].to_list() == columns["flops"][:500].astype(int).tolist()
+    assert read["long.csv"]["flops"][DRAW_ROWS:].to_list() != read["long.csv"]["flops"][:500].to_list()
 
 
 def test_known_rows_of_a_seed(tmp_path: Path) -> None:
