@@ -16,6 +16,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import onnx
 
@@ -41,13 +42,18 @@ def capture(command: str) -> str:
 
 @contextlib.contextmanager
 def _inside(folder: Path) -> Iterator[None]:
+    """In a scratch folder with links to the files of ``folder``, so that commands may write."""
     before, columns = Path.cwd(), os.environ.get("COLUMNS")
-    os.chdir(folder)
+    scratch = TemporaryDirectory()
+    for file in folder.glob("*.onnx"):
+        Path(scratch.name, file.name).symlink_to(file)
+    os.chdir(scratch.name)
     os.environ["COLUMNS"] = "100"
     try:
         yield
     finally:
         os.chdir(before)
+        scratch.cleanup()
         if columns is None:
             del os.environ["COLUMNS"]
         else:

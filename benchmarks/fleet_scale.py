@@ -29,7 +29,6 @@ import numpy as np
 
 from benchmarks._measure import MB, heading, run, table, verdict
 from graphcost.device_db import load_cluster
-from graphcost.engine.paper import PaperTimes
 from graphcost.fleet import Hardware, generate, hardware_of
 from graphcost.fleet.evaluate import Evaluator
 from graphcost.fleet.jobs import PIECE_ROWS, Jobs
@@ -71,12 +70,8 @@ def whole_columns(work: Jobs, hardware: Sequence[Hardware]) -> np.ndarray:
         piece = Evaluator(work.take(slice(first, first + PIECE_ROWS)))
         for row, kind in enumerate(ARCHS):
             for column, point in enumerate(hardware):
-                sums[row, column] += np.add.reduce(piece.times(kind, point).step_s)
+                sums[row, column] += np.add.reduce(piece.step_s(kind, point))
     return sums
-
-
-def five(times: PaperTimes) -> tuple[np.ndarray, ...]:
-    return times.input_s, times.compute_s, times.memory_s, times.weight_s, times.step_s
 
 
 @dataclass(frozen=True)
@@ -193,7 +188,9 @@ def check_equal(few: Jobs, hardware: Sequence[Hardware]) -> None:
     piece, rows = Evaluator(few), as_rows(few)
     for kind in ARCHS:
         for point in hardware:
-            ours = np.stack(five(piece.times(kind, point)))
+            times = piece.times(kind, point)
+            parts = (times.input_s, times.compute_s, times.memory_s, times.weight_s, piece.step_s(kind, point))
+            ours = np.stack(parts)
             theirs = np.array([step_of(job, kind.id, as_rates(point)) for job in rows]).T
             if not np.array_equal(ours, theirs):
                 raise SystemExit(f"{kind.id}: whole columns and rows differ")

@@ -34,11 +34,10 @@ class Evaluator:
     def times(self, kind: JobKind, hardware: Hardware) -> PaperTimes:
         """A step's parts, one entry a job. The arrays are shared with later answers: not to be written to."""
         jobs, rates = self._jobs, hardware.of(kind)
-        sharing = self._sharing(kind, hardware)
         return PaperTimes(
             input_s=self._once(
                 ("input", kind.id, rates.input_bytes_per_s),
-                lambda: jobs.input_bytes * sharing / rates.input_bytes_per_s,
+                lambda: jobs.input_bytes * self._sharing(kind, hardware) / rates.input_bytes_per_s,
             ),
             compute_s=self._once(("flops", rates.flops_per_s), lambda: jobs.flops / rates.flops_per_s),
             memory_s=self._once(("memory", rates.mem_bytes_per_s), lambda: jobs.mem_bytes / rates.mem_bytes_per_s),
@@ -47,6 +46,15 @@ class Evaluator:
                 lambda: transfer_s(self._moved(kind, hardware), rates.weight_bytes_per_s),
             ),
         )
+
+    def step_s(self, kind: JobKind, hardware: Hardware) -> Column:
+        """The step alone: the sum of ``times``, added in the same order; sums that repeat are kept."""
+        rates, parts = hardware.of(kind), self.times(kind, hardware)
+        key = (kind.id, rates.input_bytes_per_s, rates.flops_per_s)
+        first_two = self._once(key, lambda: parts.input_s + parts.compute_s)
+        first_three = self._once((*key, rates.mem_bytes_per_s), lambda: first_two + parts.memory_s)
+        step: Column = first_three + parts.weight_s
+        return step
 
     def _sharing(self, kind: JobKind, hardware: Hardware) -> Any:
         cluster = hardware.cluster

@@ -39,10 +39,32 @@ class JobKind:
         return ARCHITECTURES[self.arch].paper_media(Placement(cnodes, 2 if self.across else 1, 0, cluster))
 
     def input_sharing(self, cnodes: Any, cluster: Cluster, most: int | None = None) -> Any:
-        """cNodes that contend for one PCIe, per job; at most ``most``, where that is given."""
-        servers = -(-cnodes // cluster.server.gpus)
-        sharing = ARCHITECTURES[self.arch].paper_input_sharing(Placement(cnodes, servers, 0, cluster))
+        """cNodes that contend for one PCIe, per job; at most ``most``, where that is given.
+
+        Divisions are slow and numbers of cNodes repeat, so that all but huge jobs look theirs up.
+        """
+        if len(cnodes) and cnodes.max() < _LOOKED_UP:
+            table = _sharing_table(self, cluster)
+            sharing = table if np.isscalar(table) else table[cnodes.astype(np.intp)]
+        else:
+            sharing = self._input_sharing(cnodes, cluster)
         return sharing if most is None else np.minimum(sharing, most)
+
+    def _input_sharing(self, cnodes: Any, cluster: Cluster) -> Any:
+        servers = -(-cnodes // cluster.server.gpus)
+        return ARCHITECTURES[self.arch].paper_input_sharing(Placement(cnodes, servers, 0, cluster))
+
+
+_LOOKED_UP = 4096
+_tables: dict[tuple[str, int], Any] = {}
+
+
+def _sharing_table(kind: JobKind, cluster: Cluster) -> Any:
+    """Sharing by number of cNodes, from 0 (which no job has), or one number for all."""
+    key = kind.id, cluster.server.gpus
+    if key not in _tables:
+        _tables[key] = kind._input_sharing(np.arange(_LOOKED_UP, dtype=float).clip(min=1), cluster)
+    return _tables[key]
 
 
 SINGLE = JobKind(0, "single", "1w1g", "single", aliases=("1w1g",))

@@ -67,7 +67,7 @@ class _Point:
     by_cnode: dict[str, WeightedMean] = field(default_factory=dict)
 
     def add(self, title: str, jobs: Jobs, kind: JobKind, piece: Evaluator, base_s: Column) -> None:
-        speedup = ratio(base_s, piece.times(kind, self.hardware).step_s, empty=1.0)
+        speedup = ratio(base_s, piece.step_s(kind, self.hardware), empty=1.0)
         self.by_job.setdefault(title, WeightedMean()).add(speedup)
         self.by_cnode.setdefault(title, WeightedMean()).add(speedup, jobs.cnodes)
 
@@ -112,12 +112,12 @@ def sweep(source: str, hardware: Hardware, *, input_sharing: int | None = None) 
         for kind, _, some in jobs.by_kind():
             found.add(kind.code)
             piece = Evaluator(some, input_sharing=input_sharing)
-            base_s = piece.times(kind, hardware).step_s
+            base_s = piece.step_s(kind, hardware)
             for point in (*single, *combined):
                 point.add(kind.title, some, kind, piece, base_s)
             if kind is PS:
                 # The abstract's question starts at 25 Gb/s, whatever the base network.
-                steps = [piece.times(kind, one.hardware).step_s for one in (slow, fast)]
+                steps = [piece.step_s(kind, one.hardware) for one in (slow, fast)]
                 ethernet.add(ratio(*steps, empty=1.0))
                 _projected(some, hardware, input_sharing, single)
     titles = [kind.title for kind in KINDS if kind.code in found]
@@ -141,7 +141,7 @@ def _projected(jobs: Jobs, hardware: Hardware, input_sharing: int | None, points
     """The same for PS/Worker jobs on AllReduce-Local."""
     cnodes = jobs.cnodes.clip(max=hardware.cluster.server.gpus)
     piece = Evaluator(jobs, input_sharing=input_sharing, cnodes=cnodes)
-    base_s = piece.times(ALLREDUCE_LOCAL, hardware).step_s
+    base_s = piece.step_s(ALLREDUCE_LOCAL, hardware)
     for point in points:
         point.add(PROJECTED, jobs, ALLREDUCE_LOCAL, piece, base_s)
 
