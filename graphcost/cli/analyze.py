@@ -42,6 +42,7 @@ class Outcome:
 @shared.size_options
 @shared.training_options
 @shared.input_options
+@shared.price_option
 @shared.verdict_options
 @click.option("--format", "form", type=click.Choice(sorted(FORMATS)), default="text", show_default=True)
 @click.option(

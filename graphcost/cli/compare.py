@@ -24,6 +24,7 @@ from graphcost.units import parse_share
 @shared.size_options
 @shared.training_options
 @shared.input_options
+@shared.price_option
 @click.option(
     "--max-comm-share", type=shared.Quantity(parse_share), metavar="SHARE", default="50%", show_default=True
 )
