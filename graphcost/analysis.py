@@ -83,10 +83,16 @@ def analyze_with(
 
 
 def analyze_graph(
-    graph: OpGraph, options: AnalysisOptions, choice: Choice, *, command: str = "analyze", rebatch_source: Any = None
+    graph: OpGraph,
+    options: AnalysisOptions,
+    choice: Choice,
+    *,
+    command: str = "analyze",
+    rebatch_source: Any = None,
+    plan: StepPlan | None = None,
 ) -> Analysis:
-    """As ``analyze_with``, for a graph that is loaded already."""
-    plan = plan_step(graph, choice.recipe)
+    """As ``analyze_with``, for a graph that is loaded already, and planned with the recipe of ``choice``."""
+    plan = plan or plan_step(graph, choice.recipe)
     step = predict(plan, choice, options)
     found = totals(graph)
     model: Model = graph.graph["model"]

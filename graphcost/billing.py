@@ -57,11 +57,12 @@ def _energy(step: StepTime, place: Placement, samples: int | None) -> EnergyInfo
     model = power_model()
     busy_s = step.compute_s + step.memory_s
     share = model.mean_share(busy_s, step.step_s - busy_s)
-    full_w = device.tdp_w + (server.overhead_w or 0.0) / server.gpus
-    mean_w = share * full_w * place.gpus
+    gpus_w = share * device.tdp_w * place.gpus
+    mean_w = gpus_w + share * (server.overhead_w or 0.0) / server.gpus * place.gpus
     return EnergyInfo(
         *_Rate(mean_w, step, samples).of_step(),
         *_Rate(mean_w / JOULES_PER_KWH, step, samples).of_million(),
+        gpu_kwh_per_million_samples=_Rate(gpus_w / JOULES_PER_KWH, step, samples).of_million()[0],
         mean_power_w=mean_w,
         board_power_w=device.tdp_w,
         power_share=share,

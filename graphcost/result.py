@@ -205,7 +205,7 @@ class EnergyInfo:
     """Energy of a step over all GPUs, and of a million samples; the interval is the step's alone.
 
     ``board_power_w``: of one GPU; ``power_share`` of it is drawn in the mean, assumed as ``source`` says.
-    ``scope``: whether servers are in it.
+    ``scope``: whether servers are in it; ``gpu_kwh_per_million_samples`` is without them.
     """
 
     energy_j: float
@@ -214,6 +214,7 @@ class EnergyInfo:
     kwh_per_million_samples: float | None
     kwh_per_million_samples_low: float | None
     kwh_per_million_samples_high: float | None
+    gpu_kwh_per_million_samples: float | None
     mean_power_w: float
     board_power_w: float
     power_share: float
