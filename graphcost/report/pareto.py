@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
@@ -22,8 +23,8 @@ MOST_ROWS = 20
 MOST_REFUSALS = 3
 
 BASIS = (
-    "time, US dollars and kWh of a million samples; energy of the GPUs alone, power shares assumed; "
-    "servers are rented whole"
+    "best estimates of time, US dollars and kWh of a million samples; servers are rented whole; "
+    "energy of the GPUs alone, power shares assumed"
 )
 
 _COLUMNS = ["#", "cluster", "GPUs", "arch", "time", "USD", "kWh", "standing"]
@@ -70,7 +71,7 @@ def _one_text(one: Pareto, width: int) -> str:
     best = sum(point.standing is Standing.FRONTIER for point in one.points)
     lines = [
         f"{one.name}: {best} of {plural(len(one.points), 'placement')} on the frontier, {one.profile} profile",
-        f"  {BASIS}",
+        textwrap.fill(BASIS, width, initial_indent="  ", subsequent_indent="  "),
         table_text(_COLUMNS, shown, right=(0, 2, 4, 5, 6), width=width).rstrip("\n"),
     ]
     if left:

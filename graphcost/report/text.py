@@ -152,7 +152,8 @@ def _memory(r: Analysis, width: int) -> str:
 
 
 def _bill(r: Analysis, width: int) -> str:
-    return "\n".join(textwrap.fill(line, width, subsequent_indent="  ") for line in bill_lines(r))
+    glued = (line.replace(" %", "\0%") for line in bill_lines(r))  # a number keeps its sign
+    return "\n".join(textwrap.fill(line, width, subsequent_indent="  ") for line in glued).replace("\0", " ")
 
 
 def _graph(r: Analysis, width: int) -> str:
