@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graphcost.arch import Placement
+from graphcost.bill import BillInfo, CostInfo, EnergyInfo
 from graphcost.engine.power import power_model
 from graphcost.placing import AnalysisOptions, Choice
 from graphcost.predict import StepTime
-from graphcost.result import BillInfo, CostInfo, EnergyInfo
 from graphcost.units import JOULES_PER_KWH, MILLION, S_PER_HOUR
 
 
