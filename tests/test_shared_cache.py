@@ -104,6 +104,8 @@ def test_the_estimate_is_near_lru() -> None:
     errors = sorted(abs(one.error) for one in found)
     assert len(found) > 200
     assert statistics.median(errors) < 0.01 and errors[int(0.9 * len(errors))] < 0.10 and errors[-1] < 0.35
+    pressed = sorted(abs(one.error) for one in found if one.pressed)
+    assert len(pressed) > 40 and statistics.median(pressed) < 0.08 and pressed[int(0.9 * len(pressed))] < 0.20
     assert all(one.bound <= one.belady <= one.lru for one in found)
     assert statistics.median(one.bound / one.belady for one in found) > 0.9
 

@@ -79,7 +79,7 @@ def bill_lines(r: Analysis) -> tuple[str, ...]:
             cost.usd_per_million_samples_low,
             cost.usd_per_million_samples_high,
         )
-        source = f"list price of {cost.date}" if cost.date is not None else cost.source
+        source = f"price of {cost.date}" if cost.date is not None else cost.source
         lines.append(
             f"cost {format_usd(cost.cost_usd)} a step{per_million}: {cost.scope} at "
             f"{format_usd(cost.usd_per_hour)} an hour, {source}{' (recalled)' if 'recalled' in cost.source else ''}"
