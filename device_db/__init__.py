@@ -23,6 +23,12 @@ A device file::
 
     [sources]                       # field = where its figure is from
     mem_bytes_per_s = "NVIDIA H100 datasheet"
+
+A cluster file may tell what one server costs::
+
+    price_per_hour_usd = 24.48      # of a whole server, on demand
+    price_source = "where it is listed"
+    price_date = "2025-11"          # when: a year, a month or a day
 """
 
 from __future__ import annotations
@@ -37,6 +43,7 @@ from typing import Any, TypeVar
 from graphcost.device_db._aliases import CLUSTER_ALIASES, DEVICE_ALIASES
 from graphcost.device_db._build import build_device, build_server
 from graphcost.device_db._checks import check_cluster
+from graphcost.device_db._price import PRICE_KEYS, read_price
 from graphcost.device_db._reader import SOURCE_KEYS, Table, parse, read_sources
 from graphcost.errors import DataFileError, UnknownNameError
 from graphcost.hardware import Cluster, Device, Server
@@ -47,7 +54,7 @@ __all__ = [
     "load_server", "server_names",
 ]  # fmt: skip
 
-_CLUSTER_KEYS = ("id", "device", "server", "max_servers", "utilisation", "notes", *SOURCE_KEYS)
+_CLUSTER_KEYS = ("id", "device", "server", "max_servers", "utilisation", "notes", *PRICE_KEYS, *SOURCE_KEYS)
 
 T = TypeVar("T", Device, Server, Cluster)
 Reference = str | PathLike[str]
@@ -174,9 +181,10 @@ def _build_cluster(data: Mapping[str, Any], file: str, default_id: str, folder: 
         id=cluster_id,
         device=_part(table, "device", folder, load_device, build_device),
         server=_part(table, "server", folder, load_server, build_server),
-        sources=read_sources(data, file, "", inline=("device", "server")),
+        sources=read_sources(data, file, "", inline=("device", "server", *PRICE_KEYS)),
         max_servers=table.optional_integer("max_servers"),
         utilisation=table.optional_number("utilisation"),
+        price=read_price(table),
         notes=table.text("notes", ""),
     )
     check_cluster(cluster, file)

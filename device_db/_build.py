@@ -18,8 +18,8 @@ _DEVICE_KEYS = (
     "exceptions", "curves", *SOURCE_KEYS,
 )  # fmt: skip
 _SERVER_KEYS = (
-    "id", "gpus", "nics", "pcie_gpus_sharing", "pcie_peer", "interference", "curves", "gpu_links", "confidence",
-    "notes", "scale_up", "pcie", "nic", *SOURCE_KEYS,
+    "id", "gpus", "nics", "pcie_gpus_sharing", "pcie_peer", "interference", "overhead_w", "curves", "gpu_links",
+    "confidence", "notes", "scale_up", "pcie", "nic", *SOURCE_KEYS,
 )  # fmt: skip
 _LINK_KEYS = ("kind", "bytes_per_s", "latency_s", "in_network_reduce", "pair_bytes_per_s")
 
@@ -74,6 +74,7 @@ def build_server(data: Mapping[str, Any], file: str, default_id: str, where: str
         pcie_gpus_sharing=table.optional_integer("pcie_gpus_sharing"),
         pcie_peer=_pcie_peer(table),
         interference=table.optional_number("interference", zero=True),
+        overhead_w=table.optional_number("overhead_w"),
         curves=read_curves(table, "curves"),
         gpu_links=_gpu_links(table),
         notes=table.text("notes", ""),

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from graphcost._version import __version__
+from graphcost.billing import bill_of
 from graphcost.errors import GraphcostError, UsageError
 from graphcost.fitting import CONTEXT_BYTES, fits, largest_batch, memory_on
 from graphcost.frontends.options import LoadOptions
@@ -59,11 +60,15 @@ def predict(plan: StepPlan, choice: Choice, options: AnalysisOptions) -> StepTim
     )
 
 
+def samples_of(plan: StepPlan, choice: Choice) -> int | None:
+    """Samples of the whole job in a step; None for a model without a batch."""
+    return None if plan.batch is None else plan.batch * choice.placement.gpus * plan.recipe.accumulate
+
+
 def samples_per_s(step: StepTime, plan: StepPlan, choice: Choice) -> float | None:
     """Samples of the whole job per second; None for a model without a batch."""
-    if plan.batch is None or step.step_s == 0:
-        return None
-    return plan.batch * choice.placement.gpus * plan.recipe.accumulate / step.step_s
+    samples = samples_of(plan, choice)
+    return None if samples is None or step.step_s == 0 else samples / step.step_s
 
 
 def analyze_with(
@@ -79,10 +84,16 @@ def analyze_with(
 
 
 def analyze_graph(
-    graph: OpGraph, options: AnalysisOptions, choice: Choice, *, command: str = "analyze", rebatch_source: Any = None
+    graph: OpGraph,
+    options: AnalysisOptions,
+    choice: Choice,
+    *,
+    command: str = "analyze",
+    rebatch_source: Any = None,
+    plan: StepPlan | None = None,
 ) -> Analysis:
-    """As ``analyze_with``, for a graph that is loaded already."""
-    plan = plan_step(graph, choice.recipe)
+    """As ``analyze_with``, for a graph that is loaded already, and planned with the recipe of ``choice``."""
+    plan = plan or plan_step(graph, choice.recipe)
     step = predict(plan, choice, options)
     found = totals(graph)
     model: Model = graph.graph["model"]
@@ -100,6 +111,7 @@ def analyze_graph(
         placement=_placement_info(choice, plan, options),
         step=_step_info(step, verdict, plan, choice, options, at_32),
         communication=tuple(_message_info(message) for message in step.messages),
+        bill=bill_of(step, choice, options, samples_of(plan, choice)),
         findings=(
             *findings_of(step, verdict, plan, found, choice.placement, memory, options.max_comm_share),
             *(
@@ -233,7 +245,6 @@ def _message_info(message: Message) -> MessageInfo:
 
 def _placement_info(choice: Choice, plan: StepPlan, options: AnalysisOptions) -> PlacementInfo:
     place = choice.placement
-    samples = None if plan.batch is None else plan.batch * place.gpus * options.accumulate
     return PlacementInfo(
         arch=choice.arch.name,
         gpus=place.gpus,
@@ -243,7 +254,7 @@ def _placement_info(choice: Choice, plan: StepPlan, options: AnalysisOptions) ->
         cluster_source=choice.cluster_source,
         device=place.cluster.device.id,
         batch_per_gpu=plan.batch,
-        global_batch=samples,
+        global_batch=samples_of(plan, choice),
         profile=str(choice.profile),
         execution=str(choice.recipe.execution),
         overlap=str(choice.overlap),

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphcost.analysis import analyze_graph
 from graphcost.arch import ARCHITECTURES
 from graphcost.errors import PlacementError, UsageError
 from graphcost.graph import build_graph
 from graphcost.placing import AnalysisOptions, resolve, with_arch
+from graphcost.recipe import Recipe
 from graphcost.result import Analysis
 from graphcost.sources import load_model
+from graphcost.training import StepPlan, plan_step
+
+if TYPE_CHECKING:
+    from graphcost.graph import OpGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,7 @@ class Comparison:
 def compare_model(
     source: Any, options: AnalysisOptions, gpu_counts: Sequence[int], archs: Sequence[str] = ()
 ) -> Comparison:
-    """Analyse ``source`` once per architecture and GPU count; the graph is loaded once.
+    """Analyse ``source`` once per architecture and GPU count; the graph is loaded once, and planned once per recipe.
 
     An architecture that a placement cannot hold is refused by name; where none is left,
     raises ``PlacementError``.
@@ -54,6 +59,27 @@ def compare_model(
     base = with_arch(replace(options, gpus=1, servers=None), "single")
     resolve(base)  # names and cluster are checked before the file is read
     graph = build_graph(load_model(source, options.load))
+    results, refused = run_placements(graph, options, gpu_counts, archs, {})
+    if not results:
+        raise PlacementError("; ".join(entry.reason for entry in refused))
+    ranked = sorted(
+        results, key=lambda result: (result.step.step_s / (result.placement.gpus or 1), result.placement.gpus)
+    )
+    model = graph.graph["model"]
+    return Comparison(model.name, model.source, tuple(ranked), tuple(refused), ranked[0].model.notes)
+
+
+def run_placements(
+    graph: OpGraph,
+    options: AnalysisOptions,
+    gpu_counts: Sequence[int],
+    archs: Sequence[str],
+    plans: dict[Recipe, StepPlan],
+) -> tuple[list[Analysis], list[Refusal]]:
+    """One analysis per GPU count and architecture (none named: all that make sense), and what was refused.
+
+    ``plans`` keeps the steps planned, by recipe, for further calls with the same graph.
+    """
     results: list[Analysis] = []
     refused: list[Refusal] = []
     for gpus in gpu_counts:
@@ -66,11 +92,8 @@ def compare_model(
                     raise
                 refused.append(Refusal(name, gpus, str(error)))
                 continue
-            results.append(analyze_graph(graph, tried, choice, command="compare"))
-    if not results:
-        raise PlacementError("; ".join(entry.reason for entry in refused))
-    ranked = sorted(
-        results, key=lambda result: (result.step.step_s / (result.placement.gpus or 1), result.placement.gpus)
-    )
-    model = graph.graph["model"]
-    return Comparison(model.name, model.source, tuple(ranked), tuple(refused), ranked[0].model.notes)
+            if choice.recipe not in plans:
+                plans[choice.recipe] = plan_step(graph, choice.recipe)
+            plan = plans[choice.recipe]
+            results.append(analyze_graph(graph, tried, choice, command="compare", plan=plan))
+    return results, refused

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from graphcost.curves import RateCurve
 from graphcost.errors import UnknownNameError, UsageError
 from graphcost.links import Link, LinkKind, positive
+from graphcost.price import Price
 from graphcost.registry import did_you_mean
 
 __all__ = [
@@ -168,7 +169,7 @@ class Server:
     :data:`PCIE_PEERS` (None: not known). ``nic``: one of ``nics``. ``gpu_links``: (GPU, GPU, wires)
     of a mesh that is not uniform. ``curves``: measured on the machine itself, collective
     and group (``all-reduce.4``) -> seconds over bytes; ``interference``: the share of
-    hidden communication that its steps still paid.
+    hidden communication that its steps still paid. ``overhead_w``: what a server draws beside its GPUs at full load.
     """
 
     id: str
@@ -182,6 +183,7 @@ class Server:
     pcie_gpus_sharing: int | None = None
     pcie_peer: str | None = None
     interference: float | None = None
+    overhead_w: float | None = None
     curves: FrozenMap[RateCurve] = field(default_factory=FrozenMap, repr=False)
     gpu_links: tuple[tuple[int, int, int], ...] = ()
     notes: str = ""
@@ -197,7 +199,7 @@ class Cluster:
     """Equal servers with one kind of device.
 
     ``max_servers``: None if unlimited. ``utilisation``: the share of every resource
-    that is used, 0.7 in the Alibaba-PAI study; None leaves efficiencies to the model.
+    that is used, 0.7 in the Alibaba-PAI study; None leaves efficiencies to the model. ``price``: of one server.
     """
 
     id: str
@@ -206,6 +208,7 @@ class Cluster:
     sources: FrozenMap[str] = field(repr=False)
     max_servers: int | None = None
     utilisation: float | None = None
+    price: Price | None = None
     notes: str = ""
 
     @property
@@ -241,7 +244,8 @@ class Cluster:
             self.server, network_bytes_per_s, nvlink_bytes_per_s, pcie_bytes_per_s, network_kind
         )
         chosen = _override_device(device or self.device, mem_bytes_per_s, peak_flops_per_s)
-        return replace(self, device=chosen, server=server)
+        price = self.price if device in (None, self.device) else None  # other cards, another machine
+        return replace(self, device=chosen, server=server, price=price)
 
     def graph(self) -> nx.Graph:
         """One server as a graph: ``gpu0`` ..., ``pcie0`` ..., ``host``, ``nic0`` ..., ``network``.

@@ -58,6 +58,7 @@ class AnalysisOptions:
     input_sharing: int | None = None
     pipeline: InputPipeline = field(default_factory=InputPipeline)
     max_comm_share: float = 0.5
+    price_per_gpu_hour_usd: float | None = None
     max_batch: bool = False
     load: LoadOptions = field(default_factory=LoadOptions)
 
@@ -84,6 +85,10 @@ def resolve(options: AnalysisOptions) -> Choice:
             "at least one micro-batch" if options.accumulate < 1 else f"at most {MOST_MICRO_BATCHES} micro-batches"
         )
         raise UsageError(f"--accumulate {options.accumulate}: {limits}")
+    if options.price_per_gpu_hour_usd is not None and not 0 < options.price_per_gpu_hour_usd < float("inf"):
+        raise UsageError(
+            f"--price-per-gpu-hour {options.price_per_gpu_hour_usd:g}: more than 0 US dollars and finite"
+        )
     if options.input_sharing is not None and options.input_sharing < 1:
         raise UsageError(f"--input-sharing {options.input_sharing}: at least one GPU copies its input")
     profile = named(Profile, options.profile, "profile")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from graphcost.bill import BillInfo
 from graphcost.predict import Slice, StepTime, slices_of
 
 if TYPE_CHECKING:
@@ -249,6 +250,7 @@ class Analysis:
     placement: PlacementInfo
     step: StepInfo
     communication: tuple[MessageInfo, ...]
+    bill: BillInfo
     findings: tuple[Finding, ...]
     ops: tuple[OpInfo, ...]
     symbolic: Mapping[str, Any] | None = None

@@ -19,8 +19,11 @@ US_PER_S = 1e6
 MS_PER_S = 1e3
 MIB = 2**20
 GIB = 2**30
+MILLION = 1e6
 GIGA = 1e9
 TERA = 1e12
+S_PER_HOUR = 3600.0
+JOULES_PER_KWH = 3.6e6
 
 
 def _split(text: str, expected: str) -> tuple[float, str]:
@@ -137,6 +140,18 @@ def parse_count(text: str) -> float:
     return _positive(float(round(value * _prefix(match[1], text, expected))), text)
 
 
+def parse_usd(text: str) -> float:
+    """``"2.50"``, ``"$2.50"`` or ``"2.50 USD"`` -> US dollars.
+
+    >>> parse_usd("$2.50")
+    2.5
+    """
+    value, unit = _split(text.strip().removeprefix("$"), "2.50 (US dollars)")
+    if unit.lower() not in ("", "usd", "usd/h", "/h"):
+        raise UsageError(f"{text!r} is not an amount in US dollars; write it like 2.50")
+    return _positive(value, text)
+
+
 def _positive(value: float, text: str) -> float:
     if not (value > 0 and math.isfinite(value)):
         raise UsageError(f"{text!r} must be more than zero and finite")
@@ -208,6 +223,28 @@ def format_seconds(value: float) -> str:
             scaled = value / factor
             return f"{scaled:,.0f} {unit}" if scaled >= 999.5 else f"{_three(scaled)} {unit}"
     return f"{_three(value / 1e-9)} ns"
+
+
+def format_joules(value: float) -> str:
+    """``4.30 kJ``."""
+    return _scaled(value, "J")
+
+
+def format_kwh(value: float) -> str:
+    """``5.46 kWh``; three digits, thousands in groups."""
+    return f"{value:,.0f} kWh" if value >= 999.5 else f"{_small(value)} kWh"
+
+
+def format_usd(value: float) -> str:
+    """``$24.48`` from ten cents on, three digits below: ``$0.00141``."""
+    if value >= 999.5:
+        return f"${value:,.0f}"
+    return f"${value:.2f}" if value >= 0.0995 else f"${_small(value)}"
+
+
+def _small(value: float) -> str:
+    """Three significant digits without an exponent, however small."""
+    return f"{value:.{max(0, 2 - math.floor(math.log10(value)))}f}" if value > 0 else "0"
 
 
 def format_share(value: float) -> str:

@@ -43,6 +43,7 @@ class Outcome:
 @shared.size_options
 @shared.training_options
 @shared.input_options
+@shared.price_option
 @shared.verdict_options
 @shared.format_options
 @click.option("--top", type=int, default=10, show_default=True, help="Heaviest operators shown.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,7 +11,9 @@ from graphcost.cli import options as shared
 from graphcost.cli.output import say, text_width, working_on, write_result
 from graphcost.comparison import Comparison, compare_model
 from graphcost.errors import GraphcostError, UsageError
+from graphcost.pareto import Pareto, pareto_model, priced_clusters
 from graphcost.report.comparison import COMPARE_FORMATS, render_comparisons
+from graphcost.report.pareto import render_pareto
 from graphcost.sources import expand
 from graphcost.units import parse_share
 
@@ -24,27 +27,48 @@ from graphcost.units import parse_share
 @shared.size_options
 @shared.training_options
 @shared.input_options
+@shared.price_option
 @click.option(
     "--max-comm-share", type=shared.Quantity(parse_share), metavar="SHARE", default="50%", show_default=True
 )
 @click.option("--format", "form", type=click.Choice(list(COMPARE_FORMATS)), default="text", show_default=True)
 @click.option("--output", metavar="FILE", help="Write to a file instead of stdout.")
+@click.option(
+    "--pareto",
+    is_flag=True,
+    help="Time against money and energy over --cluster A,B,C (none named: all with a price) and --gpus.",
+)
 @shared.shared_flags
 def command(
-    models: tuple[str, ...], gpus: str, archs: tuple[str, ...], form: str, output: str | None, **values: Any
+    models: tuple[str, ...],
+    gpus: str,
+    archs: tuple[str, ...],
+    form: str,
+    output: str | None,
+    pareto: bool,
+    **values: Any,
 ) -> int:
-    """Rank the architectures that can hold each MODEL by throughput; the others are named with the reason."""
+    """Rank the architectures that can hold each MODEL by throughput; the others are named with the reason.
+
+    With --pareto: the placements that no other beats in time, cost and energy at once, and all
+    others with one that beats them.
+    """
     options = shared.analysis_options(values)
     counts = [_gpu_count(text) for text in gpus.split(",")]
+    clusters = _clusters(values["cluster"], pareto)
     names = [name for model in models for name in expand(model)]
-    found: list[Comparison] = []
+    found: list[Any] = []
     code = 0
     for source in names:
         try:
             with working_on(f"comparing {source}", quiet=values["quiet"]):
-                comparison = compare_model(source, options, counts, archs)
-            found.append(comparison)
-            for note in comparison.notes:
+                done: Comparison | Pareto = (
+                    pareto_model(source, options, clusters, counts, archs)
+                    if pareto
+                    else compare_model(source, options, counts, archs)
+                )
+            found.append(done)
+            for note in done.notes:
                 say(note, quiet=values["quiet"])
         except GraphcostError as error:
             if len(names) == 1:
@@ -52,8 +76,21 @@ def command(
             say(f"error: {error}")
             code = max(code, error.exit_code)
     if found:
-        write_result(render_comparisons(found, form, width=text_width()), output)
+        render = render_pareto if pareto else render_comparisons
+        write_result(render(found, form, width=text_width()), output)
     return code
+
+
+def _clusters(text: str | None, pareto: bool) -> list[str]:
+    """The clusters of ``--pareto``; raises ``UsageError`` for several without it."""
+    if text is None:
+        return list(priced_clusters()) if pareto else []
+    named = [text] if Path(text).is_file() else [part.strip() for part in text.split(",") if part.strip()]
+    if len(named) != 1 and not pareto:
+        raise UsageError(f"--cluster {text}: several clusters go with --pareto")
+    if not named:
+        raise UsageError(f"--cluster {text!r}: name clusters, e.g. aws-p3.16xlarge,aws-p4d")
+    return named
 
 
 def _gpu_count(text: str) -> int:

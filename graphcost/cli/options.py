@@ -19,7 +19,7 @@ from graphcost.predict import Profile
 from graphcost.recipe import OPTIMIZERS, Execution, Layout, OptimizerKernels, Precision
 from graphcost.report import FORMATS
 from graphcost.sources import expand
-from graphcost.units import parse_bandwidth, parse_bytes, parse_flops_per_s, parse_share
+from graphcost.units import parse_bandwidth, parse_bytes, parse_flops_per_s, parse_share, parse_usd
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -212,6 +212,11 @@ shared_flags = _stack(
     click.option("--debug", is_flag=True, help="Show tracebacks."),
 )
 
+price_option = click.option(
+    "--price-per-gpu-hour", type=Quantity(parse_usd), metavar="USD",
+    help="What a GPU costs an hour, instead of the list price of whole servers.",
+)  # fmt: skip
+
 symbolic_option = click.option(
     "--symbolic", is_flag=True, help="Costs as expressions in the sizes left open (else in all open sizes)."
 )
@@ -262,6 +267,7 @@ def analysis_options(values: Mapping[str, Any]) -> AnalysisOptions:
     renamed = {
         "network": "network_bytes_per_s", "nvlink": "nvlink_bytes_per_s", "pcie": "pcie_bytes_per_s",
         "mem_bandwidth": "mem_bytes_per_s", "peak": "peak_flops_per_s",
+        "price_per_gpu_hour": "price_per_gpu_hour_usd",
     }  # fmt: skip
     fields = AnalysisOptions.__dataclass_fields__
     chosen = {renamed.get(name, name): value for name, value in values.items()}

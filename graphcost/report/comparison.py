@@ -10,11 +10,13 @@ from io import StringIO
 
 from graphcost._version import __version__
 from graphcost.comparison import Comparison
+from graphcost.report.parts import BILL_COLUMNS, bill_cells, bill_row
 from graphcost.report.tables import DEFAULT_WIDTH, markdown_table, table_text
 from graphcost.result import SCHEMA_VERSION, Analysis
-from graphcost.units import format_bytes, format_rate, format_seconds, format_share
+from graphcost.units import format_bytes, format_kwh, format_rate, format_seconds, format_share, format_usd
 
 _COLUMNS = ["arch", "GPUs", "servers", "samples/s", "step", "comm", "verdict", "bound", "scaling", "memory"]
+_BILL_COLUMNS = ["kWh/M samples", "USD/M samples"]
 
 
 def render_comparisons(comparisons: Sequence[Comparison], form: str, *, width: int = DEFAULT_WIDTH) -> str:
@@ -48,8 +50,30 @@ def _text(comparisons: Sequence[Comparison], width: int) -> str:
         parts += [
             f"not possible: {refusal.arch} on {refusal.gpus} GPUs: {refusal.reason}" for refusal in comparison.refused
         ]
-        parts.append("")
+        parts += ["", _bills(comparison.ranked, width)]
     return "\n".join(parts)
+
+
+def _bills(ranked: Sequence[Analysis], width: int) -> str:
+    """Energy and cost in the same order, with what is not known of them."""
+    rows = []
+    for result in ranked:
+        row, (kwh, usd) = bill_row(result), bill_cells(result)
+        energy = _interval(format_kwh, row["kwh_per_million_samples_low"], row["kwh_per_million_samples_high"])
+        cost = _interval(format_usd, row["usd_per_million_samples_low"], row["usd_per_million_samples_high"])
+        rows.append([result.placement.arch, str(result.placement.gpus), kwh, energy, usd, cost])
+    table = table_text(["arch", "GPUs", "kWh", "interval", "USD", "interval"], rows, right=(1, 2, 4), width=width)
+    unknown = dict.fromkeys(
+        f"{result.placement.arch}: {reason}" if reason.startswith("hosts") else reason
+        for result in ranked
+        for reason in result.bill.unknown
+    )
+    lines = "".join(f"not known: {reason}\n" for reason in unknown)
+    return f"energy and cost of a million samples\n{table}{lines}"
+
+
+def _interval(words: Callable[[float], str], low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None or low == high else f"{words(low)} to {words(high)}"
 
 
 def _json(comparisons: Sequence[Comparison], width: int) -> str:
@@ -71,7 +95,11 @@ def _json(comparisons: Sequence[Comparison], width: int) -> str:
 
 def _markdown(comparisons: Sequence[Comparison], width: int) -> str:
     return "\n".join(
-        f"### {comparison.name}\n\n" + markdown_table(_COLUMNS, [_cells(result) for result in comparison.ranked])
+        f"### {comparison.name}\n\n"
+        + markdown_table(
+            [*_COLUMNS, *_BILL_COLUMNS],
+            [[*_cells(result), *bill_cells(result)] for result in comparison.ranked],
+        )
         for comparison in comparisons
     )
 
@@ -93,7 +121,7 @@ def _csv(comparisons: Sequence[Comparison], width: int) -> str:
         "samples_per_s",
         "scaling_efficiency",
     ]
-    writer.writerow(["model", "arch", "gpus", "servers", *columns])
+    writer.writerow(["model", "arch", "gpus", "servers", *columns, *BILL_COLUMNS])
     for comparison in comparisons:
         for result in comparison.ranked:
             step = asdict(result.step)
@@ -104,6 +132,7 @@ def _csv(comparisons: Sequence[Comparison], width: int) -> str:
                     result.placement.gpus,
                     result.placement.servers,
                     *(step[c] for c in columns),
+                    *bill_row(result).values(),
                 ]
             )
     return buffer.getvalue()

@@ -7,7 +7,7 @@ from typing import Any
 
 from graphcost.hardware import Cluster, Device
 from graphcost.report.tables import DEFAULT_WIDTH, fields_text, table_text
-from graphcost.units import format_bandwidth, format_bits, format_bytes, format_flops_per_s
+from graphcost.units import format_bandwidth, format_bits, format_bytes, format_flops_per_s, format_usd
 
 _DTYPES = ("float32", "tf32", "float16", "bfloat16", "float8", "int8")
 
@@ -46,6 +46,7 @@ def cluster_rows(clusters: Sequence[Cluster]) -> list[dict[str, Any]]:
             "pcie_bytes_per_s": c.server.pcie.bytes_per_s,
             "max_servers": c.max_servers,
             "utilisation": c.utilisation,
+            "price_per_hour_usd": None if c.price is None else c.price.usd_per_hour,
             "sources": dict(c.sources),
         }
         for c in clusters
@@ -118,10 +119,20 @@ def describe(found: Device | Cluster, *, width: int = DEFAULT_WIDTH) -> str:
         else f"{up.kind}, {format_bandwidth(up.bytes_per_s)} per GPU and direction",
         "PCIe": f"{format_bandwidth(found.server.pcie.bytes_per_s)} usable",
         "network": f"{found.server.nics} x {format_bits(found.server.nic.bytes_per_s)} {found.network.kind}",
+        "power beside the GPUs": "not known"
+        if found.server.overhead_w is None
+        else f"{found.server.overhead_w:,.0f} W per server at full load",
+        "price": "not known"
+        if found.price is None
+        else f"{format_usd(found.price.usd_per_hour)} per server and hour ({found.price.date})",
         "utilisation": "by operator class"
         if found.utilisation is None
         else f"{found.utilisation:.0%} of every resource",
-        "sources": {**found.sources, **{f"server {k}": v for k, v in found.server.sources.items()}},
+        "sources": {
+            **found.sources,
+            **({"price": found.price.source} if found.price is not None else {}),
+            **{f"server {k}": v for k, v in found.server.sources.items()},
+        },
     }
     return fields_text(fields)
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from io import StringIO
 from typing import Any
 
-from graphcost.report.parts import parts_of
+from graphcost.report.parts import bill_cells, bill_row, parts_of
 from graphcost.report.tables import markdown_table
 from graphcost.result import Analysis
 from graphcost.units import format_bytes, format_count, format_macs, format_seconds, format_share
@@ -16,7 +16,18 @@ from graphcost.units import format_bytes, format_count, format_macs, format_seco
 
 def markdown_report(results: Sequence[Analysis], **_: Any) -> str:
     """A table of verdicts, each reason, and where each step's time goes."""
-    columns = ["model", "verdict", "communication", "step", "bound", "MAC", "parameters", "memory"]
+    columns = [
+        "model",
+        "verdict",
+        "communication",
+        "step",
+        "bound",
+        "MAC",
+        "parameters",
+        "memory",
+        "kWh/M samples",
+        "USD/M samples",
+    ]
     rows = [
         [
             r.model.name,
@@ -27,6 +38,7 @@ def markdown_report(results: Sequence[Analysis], **_: Any) -> str:
             format_macs(r.graph.macs),
             format_count(r.graph.params),
             format_bytes(r.training.memory.peak_bytes),
+            *bill_cells(r),
         ]
         for r in results
     ]
@@ -63,6 +75,7 @@ def csv_report(results: Sequence[Analysis], *, per_op: bool = False, **_: Any) -
                 "macs": r.graph.macs,
                 "params": r.graph.params,
                 **asdict(r.step),
+                **bill_row(r),
             }
             for r in results
         ]

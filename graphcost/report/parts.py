@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 
 from graphcost.result import Analysis
-from graphcost.units import format_bytes, format_seconds, format_share
+from graphcost.units import format_bytes, format_joules, format_kwh, format_seconds, format_share, format_usd
 
 VERDICTS = {"flagged": "FLAGGED", "clear": "CLEAR", "too-close": "TOO CLOSE"}
 """As reports shout them."""
@@ -54,6 +55,68 @@ def memory_line(r: Analysis) -> str:
         f"activations {format_bytes(memory.activations_bytes)}, buffers {format_bytes(memory.buffers_bytes)}, "
         f"communication {format_bytes(memory.bucket_bytes)}; the peak is in the {_PHASES[memory.peak_phase]}"
     )
+
+
+def bill_lines(r: Analysis) -> tuple[str, ...]:
+    """Energy and cost of a step, one line each, and what is not known of them."""
+    lines = []
+    energy, cost = r.bill.energy, r.bill.cost
+    if energy is not None:
+        per_million = _per_million(
+            format_kwh,
+            energy.kwh_per_million_samples,
+            energy.kwh_per_million_samples_low,
+            energy.kwh_per_million_samples_high,
+        )
+        lines.append(
+            f"energy {format_joules(energy.energy_j)} a step{per_million}: {energy.scope}, "
+            f"{format_share(energy.power_share)} of board power (assumed shares)"
+        )
+    if cost is not None:
+        per_million = _per_million(
+            format_usd,
+            cost.usd_per_million_samples,
+            cost.usd_per_million_samples_low,
+            cost.usd_per_million_samples_high,
+        )
+        source = f"price of {cost.date}" if cost.date is not None else cost.source
+        lines.append(
+            f"cost {format_usd(cost.cost_usd)} a step{per_million}: {cost.scope} at "
+            f"{format_usd(cost.usd_per_hour)} an hour, {source}{' (recalled)' if 'recalled' in cost.source else ''}"
+        )
+    return (*lines, *(f"not known: {reason}" for reason in r.bill.unknown))
+
+
+BILL_COLUMNS = (
+    "energy_j", "energy_low_j", "energy_high_j",
+    "kwh_per_million_samples", "kwh_per_million_samples_low", "kwh_per_million_samples_high",
+    "cost_usd", "cost_low_usd", "cost_high_usd",
+    "usd_per_million_samples", "usd_per_million_samples_low", "usd_per_million_samples_high",
+)  # fmt: skip
+"""Energy and cost in CSV files; an empty cell is not known."""
+
+
+def bill_row(r: Analysis) -> dict[str, float | None]:
+    """The values of ``BILL_COLUMNS``."""
+    known = {**(asdict(r.bill.energy) if r.bill.energy else {}), **(asdict(r.bill.cost) if r.bill.cost else {})}
+    return {name: known.get(name) for name in BILL_COLUMNS}
+
+
+def bill_cells(r: Analysis) -> list[str]:
+    """kWh and US dollars per million samples; ``?`` where not known."""
+    row = bill_row(r)
+    kwh, usd = row["kwh_per_million_samples"], row["usd_per_million_samples"]
+    return [
+        "?" if kwh is None else format_kwh(kwh).removesuffix(" kWh"),
+        "?" if usd is None else format_usd(usd).removeprefix("$"),
+    ]
+
+
+def _per_million(words: Callable[[float], str], best: float | None, low: float | None, high: float | None) -> str:
+    if best is None or low is None or high is None:
+        return ""
+    interval = f" ({words(low)} to {words(high)})" if low != high else ""
+    return f", {words(best)}{interval} per million samples"
 
 
 def share_text(share: float, low: float, high: float) -> str:

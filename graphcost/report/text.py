@@ -6,7 +6,7 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from graphcost.report.parts import VERDICTS, memory_line, parts_of, phases_of, plural, share_text
+from graphcost.report.parts import VERDICTS, bill_lines, memory_line, parts_of, phases_of, plural, share_text
 from graphcost.report.tables import DEFAULT_WIDTH, table_text
 from graphcost.result import Analysis, OpInfo
 from graphcost.units import (
@@ -62,7 +62,7 @@ def _table(results: Sequence[Analysis], width: int) -> str:
 
 def _full(r: Analysis, width: int, top: int, per_op: bool, by: str | None) -> str:
     parts = [_head(r), _verdict(r, width), _step(r, width), _messages(r, width)]
-    parts += [_memory(r, width), _graph(r, width)]
+    parts += [_memory(r, width), _bill(r, width), _graph(r, width)]
     if by is not None:
         parts.append(_grouped(r.ops, by, width, top))
     else:
@@ -149,6 +149,11 @@ def _memory(r: Analysis, width: int) -> str:
     if r.max_batch is not None:
         text += f"; largest batch that fits: {r.max_batch}" if r.max_batch else "; not even a batch of 1 fits"
     return textwrap.fill(text, width, subsequent_indent="  ")
+
+
+def _bill(r: Analysis, width: int) -> str:
+    glued = (line.replace(" %", "\0%") for line in bill_lines(r))  # a number keeps its sign
+    return "\n".join(textwrap.fill(line, width, subsequent_indent="  ") for line in glued).replace("\0", " ")
 
 
 def _graph(r: Analysis, width: int) -> str:
