@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from graphcost.analysis import analyze_graph
+from graphcost.analysis import analyze_graph, analyze_with
 from graphcost.arch import ARCHITECTURES
 from graphcost.errors import PlacementError, UsageError
 from graphcost.graph import build_graph
 from graphcost.placing import AnalysisOptions, resolve, with_arch
 from graphcost.result import Analysis
 from graphcost.sources import load_model
+from graphcost.training import StepPlan, memory_moments, plan_step
+
+if TYPE_CHECKING:
+    from graphcost.graph import OpGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ class Comparison:
 def compare_model(
     source: Any, options: AnalysisOptions, gpu_counts: Sequence[int], archs: Sequence[str] = ()
 ) -> Comparison:
-    """Analyse ``source`` once per architecture and GPU count; the graph is loaded once.
+    """Analyse ``source`` once per architecture and GPU count; the graph is loaded and planned once.
 
     An architecture that a placement cannot hold is refused by name; where none is left,
     raises ``PlacementError``.
@@ -52,8 +56,30 @@ def compare_model(
     for name in archs:
         ARCHITECTURES.find(name)
     base = with_arch(replace(options, gpus=1, servers=None), "single")
-    resolve(base)  # names and cluster are checked before the file is read
+    choice = resolve(base)  # names and cluster are checked before the file is read
     graph = build_graph(load_model(source, options.load))
+    return _compare(graph, plan_step(graph, choice.recipe), options, gpu_counts, archs)
+
+
+def analyze_in_detail(source: Any, options: AnalysisOptions, *, example_inputs: Any = None) -> Analysis:
+    """``analyze_with``, and what the HTML report shows beside: memory over the step, every architecture."""
+
+    def further(result: Analysis, graph: OpGraph, plan: StepPlan) -> Analysis:
+        assert result.details is not None
+        try:
+            others = _compare(graph, plan, options, [result.placement.gpus])
+            ranked, refused = others.ranked, tuple(f"{one.arch}: {one.reason}" for one in others.refused)
+        except PlacementError as error:
+            ranked, refused = (), (str(error),)
+        details = replace(result.details, memory=memory_moments(graph, plan), architectures=ranked, refused=refused)
+        return replace(result, details=details)
+
+    return analyze_with(source, options, example_inputs=example_inputs, further=further)
+
+
+def _compare(
+    graph: OpGraph, plan: StepPlan, options: AnalysisOptions, gpu_counts: Sequence[int], archs: Sequence[str] = ()
+) -> Comparison:
     results: list[Analysis] = []
     refused: list[Refusal] = []
     for gpus in gpu_counts:
@@ -66,7 +92,7 @@ def compare_model(
                     raise
                 refused.append(Refusal(name, gpus, str(error)))
                 continue
-            results.append(analyze_graph(graph, tried, choice, command="compare"))
+            results.append(analyze_graph(graph, tried, choice, command="compare", plan=plan))
     if not results:
         raise PlacementError("; ".join(entry.reason for entry in refused))
     ranked = sorted(

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from graphcost.engine.roofs import Roof
 from graphcost.predict import Slice, StepTime, slices_of
+from graphcost.training import Gradient, Moment
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -238,6 +240,25 @@ class OpInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Details:
+    """What pictures draw beside the figures. ``memory`` and ``architectures`` are None where nobody asked for them.
+
+    ``gradients``: what is sent, by parameter. ``memory``: the step moment by moment.
+    ``architectures``: the same model under every architecture, fastest first;
+    ``refused``: those that the placement cannot hold, with the reason.
+    """
+
+    device: str
+    mem_bytes: float
+    mem_bytes_per_s: float
+    roofs: tuple[Roof, ...]
+    gradients: tuple[Gradient, ...]
+    memory: tuple[Moment, ...] | None = None
+    architectures: tuple[Analysis, ...] | None = None
+    refused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Analysis:
     """Everything that ``graphcost analyze`` says about one model."""
 
@@ -254,6 +275,7 @@ class Analysis:
     symbolic: Mapping[str, Any] | None = None
     max_batch: int | None = None
     predicted: StepTime | None = field(default=None, repr=False)
+    details: Details | None = field(default=None, repr=False)
 
     @property
     def timeline(self) -> tuple[Slice, ...]:
@@ -264,9 +286,9 @@ class Analysis:
         """Plain data with the JSON contract's keys; ``ops`` with ``per_op``, nothing that was not asked for."""
         data: dict[str, Any] = {
             "schema_version": SCHEMA_VERSION,
-            **asdict(replace(self, ops=self.ops if per_op else (), predicted=None)),
+            **asdict(replace(self, ops=self.ops if per_op else (), predicted=None, details=None)),
         }
-        del data["predicted"]
+        del data["predicted"], data["details"]
         if not per_op:
             del data["ops"]
         if self.max_batch is None:
@@ -292,7 +314,9 @@ class Analysis:
         return render([self], form)
 
     def _repr_html_(self) -> str:
-        return self.report("html")
+        from graphcost.report import fragment
+
+        return fragment(self)
 
 
 def _plain(value: Any) -> Any:

@@ -12,9 +12,11 @@ import click
 from graphcost.analysis import analyze_with
 from graphcost.cli import options as shared
 from graphcost.cli.output import say, text_width, working_on, write_result
+from graphcost.comparison import analyze_in_detail
 from graphcost.errors import CoverageError, GraphcostError
 from graphcost.placing import AnalysisOptions, resolve
 from graphcost.report import FORMATS, format_of, render
+from graphcost.report.plots import analysis_plot, check_plot
 from graphcost.result import Analysis
 from graphcost.sources import expand
 from graphcost.symbolic import symbolic_of, symbolic_to_dict
@@ -52,6 +54,7 @@ class Outcome:
 @click.option(
     "--by", type=click.Choice(["module", "op", "class"]), help="Sum operators by module, operator or class."
 )
+@shared.plot_option
 @shared.symbolic_option
 @click.option("--max-batch", is_flag=True, help="Largest batch that fits on the device.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Models analysed at once.")
@@ -60,6 +63,7 @@ def command(
     models: tuple[str, ...],
     form: str,
     outputs: tuple[str, ...],
+    plots: tuple[str, ...],
     top: int,
     per_op: bool,
     by: str | None,
@@ -72,13 +76,19 @@ def command(
     """
     options = shared.analysis_options(values)
     resolve(options)  # a wrong name or placement fails before any file is read
+    forms = [format_of(output) for output in outputs]  # so does a suffix
+    for plot in plots:
+        check_plot(plot)
+    values["detailed"] = "html" in (form, *forms)
     outcome = analyze_all([name for model in models for name in expand(model)], options, values)
     if outcome.results:
         detail = {"top": top, "per_op": per_op, "by": by, "width": text_width()}
         if not outputs or form != "text":
             write_result(render(outcome.results, form, **detail))
-        for output in outputs:
-            write_result(render(outcome.results, format_of(output), **detail), output)
+        for output, its_form in zip(outputs, forms, strict=True):
+            write_result(render(outcome.results, its_form, **detail), output)
+        for plot in plots:
+            analysis_plot(outcome.results, plot)
     return 0 if outcome.code == 1 and values["exit_zero"] else outcome.code
 
 
@@ -106,7 +116,7 @@ def _analysed(
     names: list[str], options: AnalysisOptions, values: dict[str, Any]
 ) -> Iterator[Analysis | GraphcostError]:
     """Results in the order of ``names``, from this process or from ``--workers``."""
-    jobs = [(name, options, values["symbolic"]) for name in names]
+    jobs = [(name, options, values["symbolic"], values.get("detailed", False)) for name in names]
     workers = min(values["workers"], len(names))
     if workers > 1:
         with (
@@ -121,11 +131,11 @@ def _analysed(
         yield found
 
 
-def _one(job: tuple[str, AnalysisOptions, bool]) -> Analysis | GraphcostError:
+def _one(job: tuple[str, AnalysisOptions, bool, bool]) -> Analysis | GraphcostError:
     """One analysis; an error is a result, so that it can cross processes."""
-    source, options, symbolic = job
+    source, options, symbolic, detailed = job
     try:
-        result = analyze_with(source, options)
+        result = analyze_in_detail(source, options) if detailed else analyze_with(source, options)
         return replace(result, symbolic=symbolic_to_dict(symbolic_of(source, options.load))) if symbolic else result
     except GraphcostError as error:
         error.__cause__ = None  # causes hold what does not pickle

@@ -11,6 +11,7 @@ from graphcost.cli.output import say, text_width, working_on, write_result
 from graphcost.comparison import Comparison, compare_model
 from graphcost.errors import GraphcostError, UsageError
 from graphcost.report.comparison import COMPARE_FORMATS, render_comparisons
+from graphcost.report.plots import check_plot, comparison_plot
 from graphcost.sources import expand
 from graphcost.units import parse_share
 
@@ -29,12 +30,21 @@ from graphcost.units import parse_share
 )
 @click.option("--format", "form", type=click.Choice(list(COMPARE_FORMATS)), default="text", show_default=True)
 @click.option("--output", metavar="FILE", help="Write to a file instead of stdout.")
+@shared.plot_option
 @shared.shared_flags
 def command(
-    models: tuple[str, ...], gpus: str, archs: tuple[str, ...], form: str, output: str | None, **values: Any
+    models: tuple[str, ...],
+    gpus: str,
+    archs: tuple[str, ...],
+    form: str,
+    output: str | None,
+    plots: tuple[str, ...],
+    **values: Any,
 ) -> int:
     """Rank the architectures that can hold each MODEL by throughput; the others are named with the reason."""
     options = shared.analysis_options(values)
+    for plot in plots:
+        check_plot(plot)
     counts = [_gpu_count(text) for text in gpus.split(",")]
     names = [name for model in models for name in expand(model)]
     found: list[Comparison] = []
@@ -53,6 +63,8 @@ def command(
             code = max(code, error.exit_code)
     if found:
         write_result(render_comparisons(found, form, width=text_width()), output)
+        for plot in plots:
+            comparison_plot(found, plot)
     return code
 
 

@@ -197,6 +197,10 @@ shared_flags = _stack(
     click.option("--debug", is_flag=True, help="Show tracebacks."),
 )
 
+plot_option = click.option(
+    "--plot", "plots", multiple=True, metavar="FILE", help="Draw it: .png, .svg or .pdf (extra graphcost[plot])."
+)
+
 symbolic_option = click.option(
     "--symbolic", is_flag=True, help="Costs as expressions in the sizes left open (else in all open sizes)."
 )

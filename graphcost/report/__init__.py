@@ -8,8 +8,9 @@ from pathlib import PurePath
 from typing import Any
 
 from graphcost.errors import UsageError
-from graphcost.report.html import html_report
 from graphcost.report.markdown import csv_report, markdown_report
+from graphcost.report.page import fragment as fragment  # what a notebook shows
+from graphcost.report.page import html_report
 from graphcost.report.text import text_report
 from graphcost.report.trace import trace_report
 from graphcost.result import SCHEMA_VERSION, Analysis
