@@ -116,6 +116,17 @@ def test_memory_over_the_step_peaks_where_the_plan_says(source: str, options: di
     assert begin <= line.x[totals.index(max(totals))] <= end, name
 
 
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_memory_where_ranks_divide_it(stage: int) -> None:
+    """Divided gradients bound the peak from above, exactly where its moment stays."""
+    result = made("zoo:bert-base", gpus=8, arch=f"zero{stage}")
+    line, held = memory_timeline(result), result.training.memory
+    assert line is not None
+    fullest = max(sum(values) for values in zip(*line.bands.values(), strict=True))
+    assert 0.9 * held.peak_bytes <= fullest <= held.peak_bytes + 1
+    assert stage > 1 or fullest == held.peak_bytes
+
+
 def test_several_models_have_an_overview() -> None:
     results = [made(), made("zoo:mlp")]
     page = Page(html_report(results))

@@ -22,6 +22,8 @@ COMMANDS = {
     "one": ["analyze", "zoo:resnet50", "--gpus", "16", "--batch", "4", "--network", "25Gb/s"],
     "several": ["analyze", "zoo:mlp", "zoo:resnet18", "--gpus", "8", "--batch", "4"],
     "paper": ["analyze", "zoo:mlp", "--gpus", "8", "--batch", "4", "--profile", "paper"],
+    "sweep": ["sweep", "zoo:mlp", "--gpus", "16", "--vary", "network=10,25,100Gb/s", "--vary", "batch=8,16"],
+    "grid": ["sweep", "zoo:mlp", "--gpus", "16", "--grid", "--vary", "network=10,25Gb/s", "--vary", "batch=8,16"],
     "archs": ["compare", "zoo:mlp", "--gpus", "8", "--batch", "4"],
     "scaling": ["compare", "zoo:mlp", "zoo:resnet18", "--gpus", "1,2,8,16", "--batch", "4"],
 }

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import log10
 from typing import TYPE_CHECKING, Protocol
 
 from graphcost.report.palette import PARTS, SERIES
 from graphcost.report.plots.comparison import DASHES, MARKS
 from graphcost.report.plots.figure import draw, number_axis, plain
+from graphcost.resources import RESOURCES, Resource
+from graphcost.sweeping import Setting, Sweep
 from graphcost.units import format_seconds, format_share
+from graphcost.what_if import Outcome
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +39,49 @@ class SweepSeries(Protocol):
     def step_s(self) -> Sequence[float]: ...  # noqa: D102
     @property
     def comm_share(self) -> Sequence[float]: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A ``SweepSeries``."""
+
+    resource: str
+    unit: str
+    label: str
+    values: tuple[float, ...]
+    step_s: tuple[float, ...]
+    comm_share: tuple[float, ...]
+
+
+def lines_of(found: Sweep) -> list[Line]:
+    """A sweep as lines: one a resource, or under ``grid`` over the first, one a combination of the others."""
+    lines = []
+    groups: dict[tuple[str, tuple[Setting, ...]], list[tuple[float, Outcome]]] = {}
+    for row in found.rows:
+        (name, value), *others = row.settings
+        if row.outcome is not None:
+            groups.setdefault((name, tuple(others)), []).append((value, row.outcome))
+    for (name, others), points in groups.items():
+        points.sort(key=lambda point: point[0])
+        unit, one = _scale(RESOURCES[name], points[-1][0])
+        lines.append(
+            Line(
+                resource=name,
+                unit=unit,
+                label=", ".join(f"{other} {RESOURCES[other].show(value)}" for other, value in others) or name,
+                values=tuple(value / one for value, _ in points),
+                step_s=tuple(outcome.step.step_s for _, outcome in points),
+                comm_share=tuple(outcome.step.comm_share for _, outcome in points),
+            )
+        )
+    return lines
+
+
+def _scale(resource: Resource, largest: float) -> tuple[str, float]:
+    """The unit in which the largest value is shown, and how much of the base unit it is."""
+    number, _, unit = resource.show(largest).partition(" ")
+    thousands = round(log10(largest / resource.shown_unit / float(number.replace(",", ""))) / 3)
+    return unit, resource.shown_unit * 1000.0**thousands
 
 
 def sweep_plot(series: Sequence[SweepSeries], path: str) -> None:
