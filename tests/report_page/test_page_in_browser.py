@@ -173,6 +173,8 @@ def test_it_prints_whole_and_light(chromium: Browser, results: tuple[Analysis, A
     opened.page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert opened.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert opened.page.locator("figure details:not([open])").count() == 0
+    opened.page.set_viewport_size({"width": 720, "height": 1000})  # about A4 between its margins
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 720
     assert not opened.page.get_by_role("button", name="theme").is_visible()
     opened.close()
 

@@ -8,7 +8,7 @@ from graphcost.report.page.words import seconds_cell
 from graphcost.result import Analysis
 from graphcost.units import format_bytes, format_seconds, format_share
 
-MOST_ROWS = 200
+MOST_ROWS = 50
 """Tensors in the table under the picture."""
 
 

@@ -58,9 +58,9 @@ def lines_of(found: Sweep) -> list[Line]:
     lines = []
     groups: dict[tuple[str, tuple[Setting, ...]], list[tuple[float, Outcome]]] = {}
     for row in found.rows:
-        (name, value), *others = row.settings
+        name, value = row.settings[0]
         if row.outcome is not None:
-            groups.setdefault((name, tuple(others)), []).append((value, row.outcome))
+            groups.setdefault((name, row.settings[1:]), []).append((value, row.outcome))
     for (name, others), points in groups.items():
         points.sort(key=lambda point: point[0])
         unit, one = _scale(RESOURCES[name], points[-1][0])
