@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from graphcost._version import __version__
 from graphcost.billing import bill_of
+from graphcost.counts import BytesInfo, CoverageInfo, GraphInfo, MemoryInfo, TrainingInfo, UnknownInfo
+from graphcost.engine.roofs import roofs_of
 from graphcost.errors import GraphcostError, UsageError
 from graphcost.fitting import CONTEXT_BYTES, fits, largest_batch, memory_on
 from graphcost.frontends.options import LoadOptions
@@ -20,17 +22,12 @@ from graphcost.predict import Message, Profile, StepTime, predict_calibrated, pr
 from graphcost.registry import did_you_mean
 from graphcost.result import (
     Analysis,
-    BytesInfo,
-    CoverageInfo,
-    GraphInfo,
+    Details,
     InputInfo,
-    MemoryInfo,
     MessageInfo,
     ModelInfo,
     PlacementInfo,
     StepInfo,
-    TrainingInfo,
-    UnknownInfo,
 )
 from graphcost.sources import as_values, load_model
 from graphcost.training import StepPlan, plan_step
@@ -72,12 +69,20 @@ def samples_per_s(step: StepTime, plan: StepPlan, choice: Choice) -> float | Non
 
 
 def analyze_with(
-    source: Any, options: AnalysisOptions, *, command: str = "analyze", example_inputs: Any = None
+    source: Any,
+    options: AnalysisOptions,
+    *,
+    command: str = "analyze",
+    example_inputs: Any = None,
+    further: Callable[[Analysis, OpGraph, StepPlan], Analysis] | None = None,
 ) -> Analysis:
-    """Load, plan, predict, judge."""
+    """Load, plan, predict, judge. ``further`` adds to the result what only graph and plan know."""
     choice = resolve(options)
-    model = load_model(source, options.load, example_inputs)
-    result = analyze_graph(build_graph(model), options, choice, command=command, rebatch_source=source)
+    graph = build_graph(load_model(source, options.load, example_inputs))
+    plan = plan_step(graph, choice.recipe)
+    result = analyze_graph(graph, options, choice, command=command, rebatch_source=source, plan=plan)
+    if further is not None:
+        result = further(result, graph, plan)
     if not options.max_batch:
         return result
     return replace(result, max_batch=largest_batch(source, options, choice, example_inputs))
@@ -122,6 +127,9 @@ def analyze_graph(
         ),
         ops=op_rows(graph, plan, step),
         predicted=step,
+        details=Details(
+            device.name, device.mem_bytes, device.mem_bytes_per_s, roofs_of(device, plan), plan.gradients
+        ),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from graphcost.analysis import analyze_graph
+from graphcost.analysis import analyze_graph, analyze_with
 from graphcost.arch import ARCHITECTURES
 from graphcost.errors import PlacementError, UsageError
 from graphcost.graph import build_graph
@@ -14,7 +14,7 @@ from graphcost.placing import AnalysisOptions, resolve, with_arch
 from graphcost.recipe import Recipe
 from graphcost.result import Analysis
 from graphcost.sources import load_model
-from graphcost.training import StepPlan, plan_step
+from graphcost.training import StepPlan, memory_moments, plan_step
 
 if TYPE_CHECKING:
     from graphcost.graph import OpGraph
@@ -59,7 +59,28 @@ def compare_model(
     base = with_arch(replace(options, gpus=1, servers=None), "single")
     resolve(base)  # names and cluster are checked before the file is read
     graph = build_graph(load_model(source, options.load))
-    results, refused = run_placements(graph, options, gpu_counts, archs, {})
+    return _ranked(graph, *run_placements(graph, options, gpu_counts, archs, {}))
+
+
+def analyze_in_detail(source: Any, options: AnalysisOptions, *, example_inputs: Any = None) -> Analysis:
+    """``analyze_with``, and what the HTML report shows beside: memory over the step, every architecture."""
+
+    def further(result: Analysis, graph: OpGraph, plan: StepPlan) -> Analysis:
+        assert result.details is not None
+        counts = [result.placement.gpus]
+        try:
+            others = _ranked(graph, *run_placements(graph, options, counts, (), {plan.recipe: plan}))
+            ranked, refused = others.ranked, tuple(f"{one.arch}: {one.reason}" for one in others.refused)
+        except PlacementError as error:
+            ranked, refused = (), (str(error),)
+        details = replace(result.details, memory=memory_moments(graph, plan), architectures=ranked, refused=refused)
+        return replace(result, details=details)
+
+    return analyze_with(source, options, example_inputs=example_inputs, further=further)
+
+
+def _ranked(graph: OpGraph, results: Sequence[Analysis], refused: Sequence[Refusal]) -> Comparison:
+    """By throughput of one GPU; raises ``PlacementError`` where nothing could be placed."""
     if not results:
         raise PlacementError("; ".join(entry.reason for entry in refused))
     ranked = sorted(

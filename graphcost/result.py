@@ -12,7 +12,10 @@ from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from graphcost.bill import BillInfo
+from graphcost.counts import GraphInfo, TrainingInfo
+from graphcost.engine.roofs import Roof
 from graphcost.predict import Slice, StepTime, slices_of
+from graphcost.training import Gradient, Moment
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,72 +37,6 @@ class ModelInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class UnknownInfo:
-    """An operator type without a rule."""
-
-    op_type: str
-    count: int
-    example: str
-
-
-@dataclass(frozen=True, slots=True)
-class CoverageInfo:
-    """Operators counted, free by decision, unknown. ``folded`` ran on constants and are in none of them."""
-
-    counted: int
-    free: int
-    unknown: tuple[UnknownInfo, ...]
-    folded: int
-
-
-@dataclass(frozen=True, slots=True)
-class GraphInfo:
-    """The forward pass: exact integers for the batch analysed."""
-
-    ops: int
-    macs: int
-    matmul_flops: int
-    elementwise_flops: int
-    read_bytes: int
-    write_bytes: int
-    params: int
-    param_bytes: int
-    buffers: int
-    buffer_bytes: int
-    coverage: CoverageInfo
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryInfo:
-    """Bytes on one device, each category at its largest, and the peak of the step (``training.memory.Memory``).
-
-    ``fits``: the peak and the framework's context go into the device.
-    """
-
-    weights_bytes: int
-    gradients_bytes: int
-    optimizer_bytes: int
-    activations_bytes: int
-    buffers_bytes: int
-    temporary_bytes: int
-    bucket_bytes: int
-    peak_bytes: int
-    peak_phase: str
-    peak_without_gradients_bytes: int
-    context_bytes: int
-    fits: bool
-
-
-@dataclass(frozen=True, slots=True)
-class BytesInfo:
-    """Memory traffic of the forward pass: eager, fused, and every weight once."""
-
-    eager_bytes: int
-    fused_bytes: int
-    weights_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class InputInfo:
     """Seconds of each stage of the input pipeline for one step; None: nothing was said about it."""
 
@@ -107,25 +44,6 @@ class InputInfo:
     decode_s: float | None
     copy_s: float
     prefetched: bool
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingInfo:
-    """One training step of one replica, before hardware."""
-
-    optimizer: str
-    precision: str
-    forward_flops: int
-    forward_matmul_flops: int
-    backward_flops: int
-    backward_matmul_flops: int
-    update_flops: int
-    gradient_bytes: int
-    sparse_gradient_bytes: int
-    read_bytes: int
-    write_bytes: int
-    bytes: BytesInfo
-    memory: MemoryInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +157,25 @@ class OpInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Details:
+    """What pictures draw beside the figures. ``memory`` and ``architectures`` are None where nobody asked for them.
+
+    ``gradients``: what is sent, by parameter. ``memory``: the step moment by moment.
+    ``architectures``: the same model under every architecture, fastest first;
+    ``refused``: those that the placement cannot hold, with the reason.
+    """
+
+    device: str
+    mem_bytes: float
+    mem_bytes_per_s: float
+    roofs: tuple[Roof, ...]
+    gradients: tuple[Gradient, ...]
+    memory: tuple[Moment, ...] | None = None
+    architectures: tuple[Analysis, ...] | None = None
+    refused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Analysis:
     """Everything that ``graphcost analyze`` says about one model."""
 
@@ -256,6 +193,7 @@ class Analysis:
     symbolic: Mapping[str, Any] | None = None
     max_batch: int | None = None
     predicted: StepTime | None = field(default=None, repr=False)
+    details: Details | None = field(default=None, repr=False)
 
     @property
     def timeline(self) -> tuple[Slice, ...]:
@@ -266,9 +204,9 @@ class Analysis:
         """Plain data with the JSON contract's keys; ``ops`` with ``per_op``, nothing that was not asked for."""
         data: dict[str, Any] = {
             "schema_version": SCHEMA_VERSION,
-            **asdict(replace(self, ops=self.ops if per_op else (), predicted=None)),
+            **asdict(replace(self, ops=self.ops if per_op else (), predicted=None, details=None)),
         }
-        del data["predicted"]
+        del data["predicted"], data["details"]
         if not per_op:
             del data["ops"]
         if self.max_batch is None:
@@ -294,7 +232,9 @@ class Analysis:
         return render([self], form)
 
     def _repr_html_(self) -> str:
-        return self.report("html")
+        from graphcost.report import fragment
+
+        return fragment(self)
 
 
 def plain(value: Any) -> Any:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from enum import StrEnum
 
 from graphcost.arch import Placement
+from graphcost.counts import MemoryInfo
 from graphcost.errors import CoverageError
 from graphcost.graph import GraphTotals
 from graphcost.predict import StepTime
-from graphcost.result import Analysis, Finding, MemoryInfo
+from graphcost.result import Analysis, Finding
 from graphcost.training import StepPlan
 from graphcost.units import format_bandwidth, format_bytes, format_seconds, format_share
 

@@ -22,7 +22,7 @@ from graphcost.result import SCHEMA_VERSION, Analysis
 OPTIONAL = ("ops", "symbolic", "max_batch")
 """Parts of an analysis that are written where somebody asked for them."""
 
-UNWRITTEN = ("predicted", "analysis")
+UNWRITTEN = ("predicted", "details", "analysis")
 """Fields of results that hold objects for reports and are no part of the JSON."""
 
 SCHEMA_FILE = Path(__file__).parents[1] / "graphcost" / "report" / "analysis.schema.json"

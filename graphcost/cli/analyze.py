@@ -11,11 +11,13 @@ import click
 from graphcost.analysis import analyze_with
 from graphcost.cli import options as shared
 from graphcost.cli.output import checked_outputs, say, text_width, working_on, write_results
+from graphcost.comparison import analyze_in_detail
 from graphcost.errors import exit_code_of as error_code
 from graphcost.errors import message_of
 from graphcost.many import each
 from graphcost.placing import AnalysisOptions, resolve
 from graphcost.report import render
+from graphcost.report.plots import analysis_plot, check_plot
 from graphcost.result import Analysis
 from graphcost.sources import expand
 from graphcost.symbolic import symbolic_of, symbolic_to_dict
@@ -51,6 +53,7 @@ class Outcome:
 @click.option(
     "--by", type=click.Choice(["module", "op", "class"]), help="Sum operators by module, operator or class."
 )
+@shared.plot_option
 @shared.symbolic_option
 @click.option("--max-batch", is_flag=True, help="Largest batch that fits on the device.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Models analysed at once.")
@@ -60,6 +63,7 @@ def command(
     models: tuple[str, ...],
     form: str,
     outputs: tuple[str, ...],
+    plots: tuple[str, ...],
     top: int,
     per_op: bool,
     by: str | None,
@@ -73,10 +77,15 @@ def command(
     options = shared.analysis_options(values)
     resolve(options)  # a wrong name or placement fails before any file is read
     files = checked_outputs(outputs)
+    for plot in plots:
+        check_plot(plot)
+    values["detailed"] = "html" in (form, *(its_form for its_form, _ in files))
     outcome = analyze_all([name for model in models for name in expand(model)], options, values)
     if outcome.results:
         detail = {"top": top, "per_op": per_op, "by": by, "width": text_width()}
         write_results(lambda one: render(outcome.results, one, **detail), form, files)
+        for plot in plots:
+            analysis_plot(outcome.results, plot)
     return 0 if outcome.code == 1 and values["exit_zero"] else outcome.code
 
 
@@ -102,7 +111,7 @@ def analyze_all(sources: Iterable[str], options: AnalysisOptions, values: dict[s
 
 def _analysed(names: list[str], options: AnalysisOptions, values: dict[str, Any]) -> Iterator[Analysis | Exception]:
     """Results in the order of ``names``, from this process or from ``--workers``."""
-    jobs = [(name, options, values["symbolic"]) for name in names]
+    jobs = [(name, options, values["symbolic"], values.get("detailed", False)) for name in names]
     workers, quiet = min(values["workers"], len(names)), values["quiet"]
     if workers > 1:
         with working_on(f"analysing {len(names)} models", quiet=quiet):
@@ -114,9 +123,9 @@ def _analysed(names: list[str], options: AnalysisOptions, values: dict[str, Any]
         yield found
 
 
-def _one(job: tuple[str, AnalysisOptions, bool]) -> Analysis:
-    source, options, symbolic = job
-    result = analyze_with(source, options)
+def _one(job: tuple[str, AnalysisOptions, bool, bool]) -> Analysis:
+    source, options, symbolic, detailed = job
+    result = analyze_in_detail(source, options) if detailed else analyze_with(source, options)
     return replace(result, symbolic=symbolic_to_dict(symbolic_of(source, options.load))) if symbolic else result
 
 

@@ -13,7 +13,8 @@ from graphcost.comparison import Comparison, compare_model
 from graphcost.errors import GraphcostError, UsageError
 from graphcost.pareto import Pareto, pareto_model, priced_clusters
 from graphcost.report.comparison import COMPARE_FORMATS, render_comparisons
-from graphcost.report.pareto import render_pareto
+from graphcost.report.pareto import PARETO_FORMATS, render_pareto
+from graphcost.report.plots import check_plot, comparison_plot
 from graphcost.sources import expand
 from graphcost.units import parse_share
 
@@ -38,6 +39,7 @@ from graphcost.units import parse_share
     is_flag=True,
     help="Time against money and energy over --cluster A,B,C (none named: all with a price) and --gpus.",
 )
+@shared.plot_option
 @shared.shared_flags
 def command(
     models: tuple[str, ...],
@@ -46,6 +48,7 @@ def command(
     form: str,
     output: str | None,
     pareto: bool,
+    plots: tuple[str, ...],
     **values: Any,
 ) -> int:
     """Rank the architectures that can hold each MODEL by throughput; the others are named with the reason.
@@ -54,6 +57,10 @@ def command(
     others with one that beats them.
     """
     options = shared.analysis_options(values)
+    if pareto and (plots or form not in PARETO_FORMATS):
+        raise UsageError(f"--pareto is a table: --format {', '.join(PARETO_FORMATS)}, and no --plot")
+    for plot in plots:
+        check_plot(plot)
     counts = [_gpu_count(text) for text in gpus.split(",")]
     clusters = _clusters(values["cluster"], pareto)
     names = [name for model in models for name in expand(model)]
@@ -78,6 +85,8 @@ def command(
     if found:
         render = render_pareto if pareto else render_comparisons
         write_result(render(found, form, width=text_width()), output)
+        for plot in plots:
+            comparison_plot(found, plot)
     return code
 
 

@@ -217,6 +217,10 @@ price_option = click.option(
     help="What a GPU costs an hour, instead of the list price of whole servers.",
 )  # fmt: skip
 
+plot_option = click.option(
+    "--plot", "plots", multiple=True, metavar="FILE", help="Draw it: .png, .svg or .pdf (extra graphcost[plot])."
+)
+
 symbolic_option = click.option(
     "--symbolic", is_flag=True, help="Costs as expressions in the sizes left open (else in all open sizes)."
 )

@@ -11,6 +11,7 @@ from graphcost.cli import options as shared
 from graphcost.cli.analyze import tell
 from graphcost.cli.output import text_width, working_on, write_reports
 from graphcost.errors import UsageError
+from graphcost.report.plots import check_plot, lines_of, sweep_plot
 from graphcost.report.sweep import SWEEP_FORMATS, render_sweep
 from graphcost.resources import RESOURCES, values_of
 from graphcost.sweeping import sweep_model
@@ -41,9 +42,16 @@ Examples:
 @shared.limit_option
 @click.option("--format", "form", type=click.Choice(list(SWEEP_FORMATS)), default="text", show_default=True)
 @shared.outputs_option
+@shared.plot_option
 @shared.shared_flags
 def command(
-    model: str, varied: tuple[str, ...], grid: bool, form: str, outputs: tuple[str, ...], **values: Any
+    model: str,
+    varied: tuple[str, ...],
+    grid: bool,
+    form: str,
+    outputs: tuple[str, ...],
+    plots: tuple[str, ...],
+    **values: Any,
 ) -> int:
     """Predict MODEL over values of each resource, everything else as given.
 
@@ -51,10 +59,14 @@ def command(
     second. Elasticities say which resource the step depends on.
     """
     options = shared.analysis_options(values)
+    for plot in plots:
+        check_plot(plot)
     with working_on(f"sweeping {model}", quiet=values["quiet"]):
         found = sweep_model(shared.single_model(model), options, varied_values(varied), grid=grid)
     tell(found.analysis, quiet=values["quiet"])
     write_reports(lambda chosen: render_sweep(found, chosen, width=text_width()), form, outputs, SWEEP_FORMATS)
+    for plot in plots:
+        sweep_plot(lines_of(found), plot)
     return 0
 
 

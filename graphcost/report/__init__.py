@@ -71,7 +71,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType({
     "markdown": Format(_from("markdown", "markdown_report"), _from("check", "check_markdown"), (".md",)),
     "csv": _results_alone(_from("markdown", "csv_report"), ".csv"),
     "latex": _results_alone(_from("latex", "latex_report"), ".tex"),
-    "html": _results_alone(_from("html", "html_report"), ".html", ".htm"),
+    "html": _results_alone(_from("page", "html_report"), ".html", ".htm"),
     "sarif": _of_findings(_from("sarif", "sarif_text"), ".sarif", ".sarif.json"),
     "junit": _of_findings(_from("junit", "junit_text"), ".xml"),
     "github": _of_findings(_from("annotations", "github_text")),
@@ -80,6 +80,11 @@ FORMATS: Mapping[str, Format] = MappingProxyType({
 })  # fmt: skip
 
 _SUFFIXES = {suffix: name for name, form in FORMATS.items() for suffix in form.suffixes}
+
+
+def fragment(result: Analysis) -> str:
+    """What a notebook shows of one result: light HTML without a script."""
+    return _from("page", "fragment")(result)
 
 
 def render(results: Sequence[Analysis], form: str, **detail: Any) -> str:

@@ -1,4 +1,4 @@
-"""``graphcost compare`` as text, JSON, Markdown and CSV."""
+"""``graphcost compare`` as text, JSON, Markdown, CSV and HTML."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from io import StringIO
 
 from graphcost._version import __version__
 from graphcost.comparison import Comparison
+from graphcost.report.page.comparison import comparison_page
 from graphcost.report.parts import BILL_COLUMNS, bill_cells, bill_row
 from graphcost.report.tables import DEFAULT_WIDTH, markdown_table, table_text
 from graphcost.result import SCHEMA_VERSION, Analysis
@@ -138,9 +139,14 @@ def _csv(comparisons: Sequence[Comparison], width: int) -> str:
     return buffer.getvalue()
 
 
+def _html(comparisons: Sequence[Comparison], width: int) -> str:
+    return comparison_page(comparisons)
+
+
 COMPARE_FORMATS: Mapping[str, Callable[[Sequence[Comparison], int], str]] = {
     "text": _text,
     "json": _json,
     "markdown": _markdown,
     "csv": _csv,
+    "html": _html,
 }

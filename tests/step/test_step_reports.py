@@ -78,10 +78,10 @@ def test_markdown() -> None:
     assert paper[-1].endswith("| - | - | - |")  # the study's framework has no phases
 
 
-def test_html() -> None:
+def test_fragment() -> None:
     result = made()
     page = _Cells()
-    page.feed(result.report("html"))
+    page.feed(result._repr_html_())
     assert page.open == []
     figures = said(result)
     for name in ("compute", "memory", "host", "input"):
