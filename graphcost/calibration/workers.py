@@ -8,18 +8,22 @@ from __future__ import annotations
 import socket
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 from typing import Any
 
+from graphcost.calibration.allocator import keep_memory
 from graphcost.calibration.cases import cases
 from graphcost.calibration.measuring import Effort, Sample, measure, measure_updates, seconds_of
 from graphcost.errors import UsageError
 
-PAYLOAD_BYTES = (1 << 10, 1 << 13, 1 << 16, 1 << 19, 1 << 21, 1 << 23, 1 << 25, 1 << 26)
+PAYLOAD_BYTES = tuple(1 << power for power in (10, 13, 16, 18, 19, 20, 21, 22, 23, 25, 26))
 """Sizes of the timed all-reduces."""
+
+SMALL_BYTES = 1 << 22
+"""Payloads up to here are over in milliseconds: they are sent more often."""
 
 OVERLAPPED_BYTES = 1 << 24
 """Payload of the all-reduce that runs beside products."""
@@ -65,10 +69,11 @@ def _free_port() -> int:
 
 
 def _work(rank: int, ranks: int, port: int, backend: str, effort: Effort, folder: str) -> None:
-    """One worker: all measure the same at the same time; the first writes down the slowest of all."""
+    """One worker: all measure the same at the same time; the first writes down the slowest of every timing."""
     import torch
     import torch.distributed as dist
 
+    keep_memory()
     device = "cpu"
     if backend == "nccl":
         torch.cuda.set_device(rank)
@@ -83,19 +88,27 @@ def _work(rank: int, ranks: int, port: int, backend: str, effort: Effort, folder
         times = {size: _all_reduce_s(size, device, wait) for size in PAYLOAD_BYTES}
         interference = _interference(device, wait)
         samples = (*measure(cases(), effort, device), *measure_updates(effort, device))
-        slowest = torch.tensor([*times.values(), interference], device=device)
+        found = torch.tensor([*times.values(), interference, *(one.seconds for one in samples)], dtype=torch.float64)
+        slowest = found.to(device)
         dist.all_reduce(slowest, dist.ReduceOp.MAX)
         if rank == 0:
-            *seconds, interference = slowest.tolist()
-            found = Together(ranks, backend, dict(zip(times, seconds, strict=True)), interference, samples)
-            torch.save(found, Path(folder) / "found.pt")
+            sizes = len(times)
+            *seconds, interference = slowest[: sizes + 1].tolist()
+            slow = slowest[sizes + 1 :].tolist()
+            torch.save(
+                Together(
+                    ranks, backend, dict(zip(times, seconds, strict=True)), interference,
+                    tuple(replace(one, seconds=taken) for one, taken in zip(samples, slow, strict=True)),
+                ),
+                Path(folder) / "found.pt",
+            )  # fmt: skip
         dist.barrier()
     finally:
         dist.destroy_process_group()
 
 
-def _all_reduce_s(size_bytes: int, device: str, wait: Callable[[], Any], rounds: int = 12) -> float:
-    """Median seconds of one all-reduce; every rank runs the same number of rounds."""
+def _all_reduce_s(size_bytes: int, device: str, wait: Callable[[], Any]) -> float:
+    """Seconds of one all-reduce, the lower quartile; every rank runs the same number of rounds."""
     import time
 
     import torch
@@ -103,14 +116,14 @@ def _all_reduce_s(size_bytes: int, device: str, wait: Callable[[], Any], rounds:
 
     payload = torch.zeros(size_bytes // 4, device=device)
     taken = []
-    for _ in range(rounds):
+    for _ in range(12 if size_bytes > SMALL_BYTES else 40):
         dist.barrier()
         wait()
         begun = time.perf_counter()
         dist.all_reduce(payload)
         wait()
         taken.append(time.perf_counter() - begun)
-    return median(taken[2:])
+    return quantiles(taken[2:], n=4)[0]
 
 
 def _interference(device: str, wait: Callable[[], Any], rounds: int = 7) -> float:
