@@ -11,6 +11,7 @@ Exit 1 where the median error is over 15 % alone or 20 % with two workers.
 from __future__ import annotations
 
 import argparse
+import os
 import socket
 import sys
 import tempfile
@@ -118,6 +119,15 @@ def _medians(turns: Sequence[dict[str, float]]) -> dict[str, float]:
     return {name: median(one[name] for one in turns) for name in SMALL_MODELS}
 
 
+def cpu_seconds() -> tuple[float, float]:
+    """Processor time that the whole machine spent, stolen time included, and this process with its children."""
+    fields = Path("/proc/stat").read_text("ascii").split("\n", 1)[0].split()
+    user, nice, system, _, _, irq, soft_irq, stolen = (int(one) for one in fields[1:9])
+    own = os.times()
+    spent = (user + nice + system + irq + soft_irq + stolen) / os.sysconf("SC_CLK_TCK")
+    return spent, own.user + own.system + own.children_user + own.children_system
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one turn, no limits")
@@ -127,7 +137,7 @@ def main() -> int:
     print("$ python -m benchmarks.cpu_check" + "".join(f" {one}" for one in sys.argv[1:]))
     print(machine())
     torch.set_num_threads(1)
-    begun = time.monotonic()
+    begun, (spent, own) = time.monotonic(), cpu_seconds()
     with tempfile.TemporaryDirectory() as folder:
         files = chosen.files or Path(folder)
         found = turns(1 if chosen.quick else TURNS, 0.4, files, kept=not chosen.default_malloc)
@@ -151,7 +161,9 @@ def main() -> int:
         reached = median(errors[workers])
         print(f"{workers} process(es): median error {100 * reached:.1f} %, limit {100 * limit:.0f} %")
         code |= int(reached > limit and not chosen.quick)
-    print(f"{time.monotonic() - begun:.0f} s in all")
+    took_s, (spent_after, own_after) = time.monotonic() - begun, cpu_seconds()
+    others = max(0.0, (spent_after - spent) - (own_after - own)) / (took_s * (os.cpu_count() or 1))
+    print(f"{took_s:.0f} s in all; other processes took {100 * others:.0f} % of the machine meanwhile")
     return code
 
 

@@ -65,7 +65,7 @@ def cluster_table(together: Together, device: Mapping[str, Any]) -> dict[str, An
     latency_s = min(0.01, together.all_reduce_s[smallest] / (2 * (together.ranks - 1)))
     link = {"kind": "pcie", "bytes_per_s": _round(rate), "latency_s": _round(latency_s)}
     curve = curve_through([(float(size), seconds) for size, seconds in together.all_reduce_s.items()])
-    source = f"{device['source']}; all-reduce of torch.distributed, {together.backend}, {together.ranks} workers"
+    source = f"{device['source']}; all-reduce as torch's DDP does it, {together.backend}, {together.ranks} workers"
     return {
         "source": source,
         "max_servers": 1,

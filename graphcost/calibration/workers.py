@@ -16,11 +16,14 @@ from typing import Any
 
 from graphcost.calibration.allocator import keep_memory
 from graphcost.calibration.cases import cases
-from graphcost.calibration.measuring import Effort, Sample, measure, measure_updates, seconds_of
+from graphcost.calibration.measuring import LEAST_S, Effort, Sample, measure, measure_updates, seconds_of
 from graphcost.errors import UsageError
 
 PAYLOAD_BYTES = tuple(1 << power for power in (10, 13, 16, 18, 19, 20, 21, 22, 23, 25, 26))
-"""Sizes of the timed all-reduces."""
+"""Sizes of the timed exchanges of gradients."""
+
+TENSORS = 8
+"""Parameters among which a payload is divided."""
 
 SMALL_BYTES = 1 << 22
 """Payloads up to here are over in milliseconds: they are sent more often."""
@@ -36,8 +39,8 @@ LIMIT_S = 600
 class Together:
     """What ``ranks`` busy workers found; seconds are the slowest rank's.
 
-    ``all_reduce_s``: payload bytes -> seconds. ``interference``: the share of a hidden
-    all-reduce by which it lengthens the work that hides it.
+    ``all_reduce_s``: payload bytes -> seconds that DDP adds where nothing hides it. ``interference``: the share of
+    a hidden all-reduce by which it lengthens the work that hides it.
     """
 
     ranks: int
@@ -85,7 +88,7 @@ def _work(rank: int, ranks: int, port: int, backend: str, effort: Effort, folder
     )
     try:
         wait = torch.cuda.synchronize if device.startswith("cuda") else lambda: None
-        times = {size: _all_reduce_s(size, device, wait) for size in PAYLOAD_BYTES}
+        times = {size: _exchange_s(size, device, wait) for size in PAYLOAD_BYTES}
         interference = _interference(device, wait)
         samples = (*measure(cases(), effort, device), *measure_updates(effort, device))
         found = torch.tensor([*times.values(), interference, *(one.seconds for one in samples)], dtype=torch.float64)
@@ -107,8 +110,45 @@ def _work(rank: int, ranks: int, port: int, backend: str, effort: Effort, folder
         dist.destroy_process_group()
 
 
-def _all_reduce_s(size_bytes: int, device: str, wait: Callable[[], Any]) -> float:
-    """Seconds of one all-reduce, the lower quartile; every rank runs the same number of rounds."""
+def _exchange_s(size_bytes: int, device: str, wait: Callable[[], Any]) -> float:
+    """What torch's DistributedDataParallel adds to a backward pass that gives ``size_bytes`` of gradients at once.
+
+    With the copies into its buckets and back and the hooks of ``TENSORS`` parameters, which a bare all-reduce has
+    not. Every rank runs the same number of rounds; the lower quartiles are compared.
+    """
+    import time
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    class Flat(nn.Module):  # type: ignore[misc, unused-ignore]
+        def __init__(self) -> None:
+            super().__init__()
+            each = size_bytes // 4 // TENSORS
+            self.parts = nn.ParameterList(nn.Parameter(torch.zeros(each, device=device)) for _ in range(TENSORS))
+
+        def forward(self) -> Any:
+            return torch.stack([part.sum() for part in self.parts]).sum()
+
+    alone, spread = Flat(), DistributedDataParallel(Flat())
+    taken: dict[Any, list[float]] = {alone: [], spread: []}
+    for _ in range(10 if size_bytes > SMALL_BYTES else 40):
+        for module, seconds in taken.items():
+            module.zero_grad(set_to_none=True)
+            dist.barrier()
+            wait()
+            begun = time.perf_counter()
+            module().backward()
+            wait()
+            seconds.append(time.perf_counter() - begun)
+    without, with_s = (quantiles(seconds[3:], n=4)[0] for seconds in taken.values())
+    return max(LEAST_S, with_s - without)
+
+
+def _all_reduce_s(size_bytes: int, device: str, wait: Callable[[], Any], rounds: int = 12) -> float:
+    """Seconds of one bare all-reduce, the lower quartile; every rank runs the same number of rounds."""
     import time
 
     import torch
@@ -116,7 +156,7 @@ def _all_reduce_s(size_bytes: int, device: str, wait: Callable[[], Any]) -> floa
 
     payload = torch.zeros(size_bytes // 4, device=device)
     taken = []
-    for _ in range(12 if size_bytes > SMALL_BYTES else 40):
+    for _ in range(rounds):
         dist.barrier()
         wait()
         begun = time.perf_counter()
