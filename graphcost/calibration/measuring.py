@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
-from statistics import median, quantiles
+from statistics import median
 from typing import Any
 
 from graphcost.calibration.cases import Case
@@ -53,19 +53,18 @@ class Sample:
 class Effort:
     """How long to measure: a timing repeats until ``each_s`` is spent, at least ``rounds`` times.
 
+    Of its timings the quantile ``share`` is taken: the lower quartile, since others on the machine only ever add.
     All of it is done ``passes`` times over, since a machine's speed changes by the minute.
     """
 
     each_s: float = 0.01
     rounds: int = 3
     passes: int = 3
+    share: float = 0.25
 
 
 def seconds_of(call: Callable[[], Any], effort: Effort, wait: Callable[[], Any] = lambda: None) -> float:
-    """Seconds of ``call``: the lower quartile, since others on the machine only ever add.
-
-    ``wait`` lets an asynchronous device finish.
-    """
+    """Seconds of ``call``; ``wait`` lets an asynchronous device finish."""
     for _ in range(2):
         call()
     wait()
@@ -76,7 +75,7 @@ def seconds_of(call: Callable[[], Any], effort: Effort, wait: Callable[[], Any] 
         call()
         wait()
         taken.append(time.perf_counter() - begun)
-    return quantiles(taken, n=4)[0]
+    return sorted(taken)[int(effort.share * len(taken))]
 
 
 def merged(passes: Iterable[Sequence[Sample]]) -> list[Sample]:
