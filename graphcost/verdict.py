@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from graphcost.arch import Placement
+from graphcost.engine.curves import stand_ins
 from graphcost.graph import GraphTotals
 from graphcost.predict import StepTime
 from graphcost.result import Finding, MemoryInfo
@@ -93,4 +94,7 @@ def findings_of(
         )
         for e in found.coverage.unknown
     ]
+    for (op_class, instead), count in stand_ins(device.curves, (one.op for one in step.ops)).items():
+        text = f"{device.id} has no curve for {op_class}: {count} kernels are timed by that of {instead}"
+        findings.append(Finding("no-curve", "note", text, op_class))
     return tuple(findings)

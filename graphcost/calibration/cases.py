@@ -145,30 +145,31 @@ def _rows(layer: str, rows: int, width: int) -> tuple[Any, Any]:
     from torch import nn
 
     class Call(nn.Module):  # type: ignore[misc, unused-ignore]
-        def __init__(self, result: Callable[[Any], Any]) -> None:
+        def __init__(self, result: Callable[..., Any]) -> None:
             super().__init__()
             self.result = result
 
         def forward(self, x: Any) -> Any:
             return self.result(x)
 
-    class Beside(Call):
+    class Beside(nn.Module):  # type: ignore[misc, unused-ignore]
         """The result of the input and of a parameter of the same size."""
 
         def __init__(self, result: Callable[..., Any]) -> None:
-            super().__init__(result)
+            super().__init__()
+            self.result = result
             self.other = nn.Parameter(torch.randn(rows, width))
 
         def forward(self, x: Any) -> Any:
             return self.result(x, self.other)
 
-    made = {
+    builders: dict[str, Callable[[], Any]] = {
         "relu": nn.ReLU, "gelu": nn.GELU, "sigmoid": nn.Sigmoid, "softmax": partial(nn.Softmax, -1),
         "layer norm": partial(nn.LayerNorm, width), "mean": partial(Call, partial(torch.mean, dim=0)),
         "copy": partial(Beside, _joined), "order": partial(Call, _turned), "add": partial(Beside, torch.add),
         "scale": partial(Call, _scaled),
-    }[layer]()  # fmt: skip
-    return made, torch.randn(rows, width)
+    }  # fmt: skip
+    return builders[layer](), torch.randn(rows, width)
 
 
 def _joined(x: Any, other: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import click
 from graphcost.cli.options import shared_flags
 from graphcost.cli.output import say, write_result
 from graphcost.errors import UsageError
+
+LIMIT_S = 300.0
+"""No pass begins that would end later, the first apart."""
 
 
 @click.command("calibrate")
@@ -28,7 +32,7 @@ def command(
     workers: int | None, backend: str | None, where: str | None, output: str, name: str, quick: bool, quiet: bool,
     debug: bool,
 ) -> int:  # fmt: skip
-    """Time single layers, optimizer steps and collectives on this machine (up to five minutes).
+    """Time single layers, optimizer steps and collectives on this machine (three passes, up to five minutes).
 
     Writes NAME.toml (for --device) and, with --workers, NAME-xN.toml (for --cluster). CPUs are
     measured with one thread a worker. Needs torch and tomli-w (graphcost[calibrate]).
@@ -46,12 +50,17 @@ def command(
         raise UsageError(f"--output {output}: no such folder")
     from graphcost.calibration.files import toml_text
     from graphcost.calibration.measuring import Effort
-    from graphcost.calibration.passes import one_pass, tables
+    from graphcost.calibration.passes import Pass, one_pass, tables
 
     effort = Effort(passes=1) if quick else Effort()
     chosen = backend or ("nccl" if place.startswith("cuda") else "gloo")
-    found = []
+    found: list[Pass] = []
+    begun = time.monotonic()
     for number in range(1, effort.passes + 1):
+        spent_s = time.monotonic() - begun
+        if found and spent_s * number / len(found) > LIMIT_S:  # another pass as long as those before
+            say(f"{len(found)} passes took {spent_s:.0f} s: no further one", quiet=quiet)
+            break
         beside = f", then with {workers} workers over {chosen}" if workers is not None else ""
         say(f"pass {number} of {effort.passes}: timing layers on {place}{beside}", quiet=quiet)
         found.append(one_pass(effort, place, workers, chosen))

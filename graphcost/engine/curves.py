@@ -6,7 +6,8 @@ A curve's work is FLOPs where a kernel computes and bytes where it moves. The mo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -95,6 +96,21 @@ def reading(curves: Mapping[str, RateCurve], kernel: Kernel, cost: OpCost) -> Re
         return Reading(curves[name], size, name)
     name = max(curves, key=lambda one: curves[one].at(float(cost.flops)))
     return Reading(curves[name], float(cost.flops), name)
+
+
+def stand_ins(curves: Mapping[str, RateCurve], ops: Iterable[PlannedOp]) -> Counter[tuple[str, str]]:
+    """How many of ``ops`` have no curve of their class: (class, the curve that took its place) -> operators."""
+    found: Counter[tuple[str, str]] = Counter()
+    for op in ops if curves else ():
+        if op.op_class in (None, OpClass.FREE) or op.cost is None or not (op.cost.bytes or op.cost.flops):
+            continue
+        if op.launches == 0 and op.phase is not Phase.UPDATE:
+            continue
+        kernel = kernel_of(op)
+        instead = reading(curves, kernel, op.cost).instead
+        if instead:
+            found[kernel.op_class, instead] += 1
+    return found
 
 
 def _related(kernel: Kernel) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphcost.analysis import analyze
 from graphcost.curves import RateCurve, curve_through
 from graphcost.device_db import load_device
 from graphcost.engine.curves import Kernel, curve_work, kernel_of, reading
@@ -169,3 +170,14 @@ def test_a_dtype_takes_its_own_curve_first() -> None:
     assert reading(curves, Kernel("conv", "conv_stem", "forward", "float16"), COST).curve is ONE
     assert reading(curves, Kernel("conv", "conv_stem", "forward", "float32"), COST).curve is TWO
     assert reading(curves, Kernel("conv", "conv_stem", "wgrad", "float16"), COST).curve is TWO
+
+
+def test_stand_ins_are_counted_in_the_result(tmp_path: Path) -> None:
+    """zoo:mlp has products, which were timed, and biases, activations and updates, which were not."""
+    path = tmp_path / "mine.toml"
+    path.write_text(DEVICE)
+    found = analyze("zoo:mlp", batch=32, device=str(path), optimizer="sgd")
+    notes = {one.where: one.message for one in found.findings if one.rule == "no-curve"}
+    assert set(notes) == {"pointwise", "reduce", "update"}
+    assert notes["reduce"] == "mine has no curve for reduce: 3 kernels are timed by that of matmul.forward"
+    assert all(one.time.time_s > 0 for one in found.predicted.ops if one.op.launches)  # unknown is not nothing
