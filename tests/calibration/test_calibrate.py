@@ -37,11 +37,13 @@ def samples() -> list[Sample]:
     made = []
     for name in ("forward", "dgrad", "wgrad"):
         for flops in (10**4, 10**6, 10**8):
-            made.append(Sample("mm", Kernel("matmul", "linear", name), OpCost(flops), max(4e-6, flops / 1e10)))
+            made.append(
+                Sample(f"mm {flops}", Kernel("matmul", "linear", name), OpCost(flops), max(4e-6, flops / 1e10))
+            )
     for phase in (Phase.FORWARD, Phase.BACKWARD):
         for size in (10**3, 10**6, 10**8):
             relu = Kernel("pointwise", "Relu", str(phase))
-            made.append(Sample("relu", relu, OpCost(0, 0, size // 2, size // 2), max(4e-6, size / 5e9)))
+            made.append(Sample(f"relu {size}", relu, OpCost(0, 0, size // 2, size // 2), max(4e-6, size / 5e9)))
     return made
 
 
