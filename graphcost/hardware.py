@@ -104,7 +104,8 @@ class Device:
     ``clock_hz`` (``vector`` and ``matrix``) explain the peaks: units x clock x FMA x 2.
     ``fabric_bytes_per_s``: all scale-up links together, one direction.
     ``launch_s``: fixed time of a kernel. ``curves``: measured on the machine itself, operator
-    class and phase (``conv.backward``) -> seconds over FLOPs or bytes, launches included.
+    class and phase (``conv.backward``) or a kernel of it (``conv/conv_1x1.wgrad``) -> seconds
+    over FLOPs or bytes, launches included.
     ``sources``: field -> where its figure is from.
     """
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from graphcost.arch import Placement
 from graphcost.counts import MemoryInfo
+from graphcost.engine.curves import stand_ins
 from graphcost.errors import CoverageError
 from graphcost.graph import GraphTotals
 from graphcost.predict import StepTime
@@ -95,6 +96,9 @@ def findings_of(
         )
         for e in found.coverage.unknown
     ]
+    for (op_class, instead), count in stand_ins(device.curves, (one.op for one in step.ops)).items():
+        text = f"{device.id} has no curve for {op_class}: {count} kernels are timed by that of {instead}"
+        findings.append(Finding("no-curve", "note", text, op_class))
     return tuple(findings)
 
 

@@ -15,16 +15,17 @@ from graphcost.engine.curves import COMPUTES, curve_work
 
 
 def curves_of(samples: Iterable[Sample]) -> dict[str, RateCurve]:
-    """A curve for every class and phase that was timed: ``conv.backward`` -> seconds over FLOPs or bytes.
+    """A curve for every kernel and every class that was timed, over FLOPs or bytes.
 
-    Those of another dtype than float32 carry it: ``conv.backward.float16``.
+    ``conv/conv_1x1.wgrad`` is one kernel's, ``conv.backward`` its class's. Those of another dtype than
+    float32 carry it: ``conv.backward.float16``.
     """
     points: dict[str, list[tuple[float, float]]] = {}
     for one in samples:
-        work = curve_work(one.op_class, one.cost)
+        work = curve_work(one.kernel.op_class, one.cost)
         if work > 0:
-            suffix = "" if one.dtype == "float32" else f".{one.dtype}"
-            points.setdefault(f"{one.op_class}.{one.phase}{suffix}", []).append((work, one.seconds))
+            for name in one.kernel.names:
+                points.setdefault(name, []).append((work, one.seconds))
     return {name: curve_through(found) for name, found in sorted(points.items())}
 
 
@@ -33,10 +34,13 @@ def device_table(samples: Iterable[Sample], device: str = "cpu") -> dict[str, An
     measured = list(samples)
     peaks: dict[str, float] = {}
     for one in measured:
-        if one.op_class in COMPUTES:
-            peaks[one.dtype] = max(peaks.get(one.dtype, 0.0), _round(one.cost.flops / one.seconds))
+        if one.kernel.op_class in COMPUTES:
+            dtype = one.kernel.dtype
+            peaks[dtype] = max(peaks.get(dtype, 0.0), _round(one.cost.flops / one.seconds))
     moves = [
-        one.cost.bytes / one.seconds for one in measured if one.op_class == "pointwise" and one.cost.bytes > 1 << 22
+        one.cost.bytes / one.seconds
+        for one in measured
+        if one.kernel.op_class == "pointwise" and one.cost.bytes > 1 << 22
     ]
     return {
         "name": _name(device),
@@ -61,7 +65,7 @@ def cluster_table(together: Together, device: Mapping[str, Any]) -> dict[str, An
     latency_s = min(0.01, together.all_reduce_s[smallest] / (2 * (together.ranks - 1)))
     link = {"kind": "pcie", "bytes_per_s": _round(rate), "latency_s": _round(latency_s)}
     curve = curve_through([(float(size), seconds) for size, seconds in together.all_reduce_s.items()])
-    source = f"{device['source']}; all-reduce of torch.distributed, {together.backend}, {together.ranks} workers"
+    source = f"{device['source']}; all-reduce as torch's DDP does it, {together.backend}, {together.ranks} workers"
     return {
         "source": source,
         "max_servers": 1,

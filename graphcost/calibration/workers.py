@@ -8,18 +8,25 @@ from __future__ import annotations
 import socket
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 from typing import Any
 
+from graphcost.calibration.allocator import keep_memory
 from graphcost.calibration.cases import cases
-from graphcost.calibration.measuring import Effort, Sample, measure, measure_updates, seconds_of
+from graphcost.calibration.measuring import LEAST_S, Effort, Sample, measure, measure_updates, seconds_of
 from graphcost.errors import UsageError
 
-PAYLOAD_BYTES = (1 << 10, 1 << 13, 1 << 16, 1 << 19, 1 << 21, 1 << 23, 1 << 25, 1 << 26)
-"""Sizes of the timed all-reduces."""
+PAYLOAD_BYTES = tuple(1 << power for power in (10, 13, 16, 18, 19, 20, 21, 22, 23, 25, 26))
+"""Sizes of the timed exchanges of gradients."""
+
+TENSORS = 8
+"""Parameters among which a payload is divided."""
+
+SMALL_BYTES = 1 << 22
+"""Payloads up to here are over in milliseconds: they are sent more often."""
 
 OVERLAPPED_BYTES = 1 << 24
 """Payload of the all-reduce that runs beside products."""
@@ -32,8 +39,8 @@ LIMIT_S = 600
 class Together:
     """What ``ranks`` busy workers found; seconds are the slowest rank's.
 
-    ``all_reduce_s``: payload bytes -> seconds. ``interference``: the share of a hidden
-    all-reduce by which it lengthens the work that hides it.
+    ``all_reduce_s``: payload bytes -> seconds that DDP adds where nothing hides it. ``interference``: the share of
+    a hidden all-reduce by which it lengthens the work that hides it.
     """
 
     ranks: int
@@ -65,10 +72,13 @@ def _free_port() -> int:
 
 
 def _work(rank: int, ranks: int, port: int, backend: str, effort: Effort, folder: str) -> None:
-    """One worker: all measure the same at the same time; the first writes down the slowest of all."""
+    """One worker: all measure the same at the same time; the first writes down the slowest of every timing."""
     import torch
     import torch.distributed as dist
 
+    # A step waits for the slowest worker: the quartile of the slowest of n is this quantile of each of them.
+    effort = replace(effort, share=effort.share ** (1 / ranks))
+    keep_memory()
     device = "cpu"
     if backend == "nccl":
         torch.cuda.set_device(rank)
@@ -80,22 +90,67 @@ def _work(rank: int, ranks: int, port: int, backend: str, effort: Effort, folder
     )
     try:
         wait = torch.cuda.synchronize if device.startswith("cuda") else lambda: None
-        times = {size: _all_reduce_s(size, device, wait) for size in PAYLOAD_BYTES}
+        times = {size: _exchange_s(size, device, wait) for size in PAYLOAD_BYTES}
         interference = _interference(device, wait)
         samples = (*measure(cases(), effort, device), *measure_updates(effort, device))
-        slowest = torch.tensor([*times.values(), interference], device=device)
+        found = torch.tensor([*times.values(), interference, *(one.seconds for one in samples)], dtype=torch.float64)
+        slowest = found.to(device)
         dist.all_reduce(slowest, dist.ReduceOp.MAX)
         if rank == 0:
-            *seconds, interference = slowest.tolist()
-            found = Together(ranks, backend, dict(zip(times, seconds, strict=True)), interference, samples)
-            torch.save(found, Path(folder) / "found.pt")
+            sizes = len(times)
+            *seconds, interference = slowest[: sizes + 1].tolist()
+            slow = slowest[sizes + 1 :].tolist()
+            torch.save(
+                Together(
+                    ranks, backend, dict(zip(times, seconds, strict=True)), interference,
+                    tuple(replace(one, seconds=taken) for one, taken in zip(samples, slow, strict=True)),
+                ),
+                Path(folder) / "found.pt",
+            )  # fmt: skip
         dist.barrier()
     finally:
         dist.destroy_process_group()
 
 
+def _exchange_s(size_bytes: int, device: str, wait: Callable[[], Any]) -> float:
+    """What torch's DistributedDataParallel adds to a backward pass that gives ``size_bytes`` of gradients at once.
+
+    With the copies into its buckets and back and the hooks of ``TENSORS`` parameters, which a bare all-reduce has
+    not. Every rank runs the same number of rounds; the lower quartiles are compared.
+    """
+    import time
+
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    class Flat(nn.Module):  # type: ignore[misc, unused-ignore]
+        def __init__(self) -> None:
+            super().__init__()
+            each = size_bytes // 4 // TENSORS
+            self.parts = nn.ParameterList(nn.Parameter(torch.zeros(each, device=device)) for _ in range(TENSORS))
+
+        def forward(self) -> Any:
+            return torch.stack([part.sum() for part in self.parts]).sum()
+
+    alone, spread = Flat(), DistributedDataParallel(Flat())
+    taken: dict[Any, list[float]] = {alone: [], spread: []}
+    for _ in range(10 if size_bytes > SMALL_BYTES else 40):
+        for module, seconds in taken.items():
+            module.zero_grad(set_to_none=True)
+            dist.barrier()
+            wait()
+            begun = time.perf_counter()
+            module().backward()
+            wait()
+            seconds.append(time.perf_counter() - begun)
+    without, with_s = (quantiles(seconds[3:], n=4)[0] for seconds in taken.values())
+    return max(LEAST_S, with_s - without)
+
+
 def _all_reduce_s(size_bytes: int, device: str, wait: Callable[[], Any], rounds: int = 12) -> float:
-    """Median seconds of one all-reduce; every rank runs the same number of rounds."""
+    """Seconds of one bare all-reduce, the lower quartile; every rank runs the same number of rounds."""
     import time
 
     import torch
@@ -110,7 +165,7 @@ def _all_reduce_s(size_bytes: int, device: str, wait: Callable[[], Any], rounds:
         dist.all_reduce(payload)
         wait()
         taken.append(time.perf_counter() - begun)
-    return median(taken[2:])
+    return quantiles(taken[2:], n=4)[0]
 
 
 def _interference(device: str, wait: Callable[[], Any], rounds: int = 7) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import click
 from graphcost.cli.options import shared_flags
 from graphcost.cli.output import say, write_result
 from graphcost.errors import UsageError
+
+LIMIT_S = 300.0
+"""No pass begins that would end later, the first apart."""
 
 
 @click.command("calibrate")
@@ -22,13 +26,13 @@ from graphcost.errors import UsageError
 )
 @click.option("--output", default=".", metavar="FOLDER", show_default=True, help="Where the files go.")
 @click.option("--name", default="this-machine", show_default=True, help="Name of the files.")
-@click.option("--quick", is_flag=True, help="A third of the time, and more noise.")
+@click.option("--quick", is_flag=True, help="One pass in place of three, and more noise.")
 @shared_flags
 def command(
     workers: int | None, backend: str | None, where: str | None, output: str, name: str, quick: bool, quiet: bool,
     debug: bool,
 ) -> int:  # fmt: skip
-    """Time single layers, optimizer steps and collectives on this machine (one to four minutes).
+    """Time single layers, optimizer steps and collectives on this machine (three passes, up to five minutes).
 
     Writes NAME.toml (for --device) and, with --workers, NAME-xN.toml (for --cluster). CPUs are
     measured with one thread a worker. Needs torch and tomli-w (graphcost[calibrate]).
@@ -44,29 +48,28 @@ def command(
     folder = Path(output)
     if not folder.is_dir():
         raise UsageError(f"--output {output}: no such folder")
-    from graphcost.calibration.cases import cases
-    from graphcost.calibration.files import cluster_table, device_table, toml_text
-    from graphcost.calibration.measuring import Effort, measure, measure_updates
-    from graphcost.calibration.workers import measure_together
+    from graphcost.calibration.files import toml_text
+    from graphcost.calibration.measuring import Effort
+    from graphcost.calibration.passes import Pass, one_pass, tables
 
-    effort = Effort(0.02, 3) if quick else Effort()
-    if place == "cpu":
-        torch.set_num_threads(1)
-    every = list(cases())
-    say(f"timing {len(every)} layers on {place}, forward and backward", quiet=quiet)
-    dtypes = ("float32",) if place == "cpu" else ("float32", "tf32", "float16", "bfloat16")
-    samples = [one for dtype in dtypes for one in measure(every, effort, place, dtype)]
-    samples += measure_updates(effort, place)
-    device = device_table(samples, place)
+    effort = Effort(passes=1) if quick else Effort()
+    chosen = backend or ("nccl" if place.startswith("cuda") else "gloo")
+    found: list[Pass] = []
+    begun = time.monotonic()
+    for number in range(1, effort.passes + 1):
+        spent_s = time.monotonic() - begun
+        if found and spent_s * number / len(found) > LIMIT_S:  # another pass as long as those before
+            say(f"{len(found)} passes took {spent_s:.0f} s: no further one", quiet=quiet)
+            break
+        beside = f", then with {workers} workers over {chosen}" if workers is not None else ""
+        say(f"pass {number} of {effort.passes}: timing layers on {place}{beside}", quiet=quiet)
+        found.append(one_pass(effort, place, workers, chosen))
+    device, cluster = tables(found, place)
     written = [folder / f"{name}.toml"]
     write_result(toml_text(device), str(written[0]))
-    if workers is not None:
-        chosen = backend or ("nccl" if place.startswith("cuda") else "gloo")
-        say(f"timing collectives and layers with {workers} workers over {chosen}", quiet=quiet)
-        together = measure_together(workers, effort, chosen)
-        busy = device_table(together.samples, place)
+    if cluster is not None:
         written.append(folder / f"{name}-x{workers}.toml")
-        write_result(toml_text(cluster_table(together, busy)), str(written[1]))
+        write_result(toml_text(cluster), str(written[1]))
     for path, option in zip(written, ("--device", "--cluster"), strict=False):
         click.echo(f"{option} {path}")
     return 0

@@ -13,7 +13,7 @@ from enum import StrEnum
 from math import sqrt
 
 from graphcost.engine.constants import Constants, Row, constants_of
-from graphcost.engine.curves import COMPUTES, curve_for, curve_work
+from graphcost.engine.curves import COMPUTES, curve_work, kernel_of, reading
 from graphcost.engine.quantisation import K_STEP, is_aligned, tile_share
 from graphcost.hardware import Device
 from graphcost.ir import Phase
@@ -171,17 +171,20 @@ class DeviceModel:
 
 
 def _measured_time(op: PlannedOp, device: Device) -> OpTime:
-    """From the machine's own curves, where the device file has them; an unmeasured class takes its nearest."""
-    assert op.cost is not None and op.op_class is not None
-    name = "update" if op.phase is Phase.UPDATE else str(op.op_class)
-    curve = curve_for(device.curves, name, op.phase, op.dtype)
-    bound = Bound.COMPUTE if name in COMPUTES else Bound.MEMORY
-    if curve is None or (op.launches == 0 and op.phase is not Phase.UPDATE):
-        return OpTime(0.0, Bound.UNKNOWN if curve is None else Bound.FREE, 0.0)
-    work = curve_work(name, op.cost)
-    seconds = op.repeat * curve.at(work / op.repeat)
+    """From the machine's own curves, where the device file has them; ``source`` names what stands in for another."""
+    assert op.cost is not None
+    if op.launches == 0 and op.phase is not Phase.UPDATE:
+        return OpTime(0.0, Bound.FREE, 0.0)
+    kernel = kernel_of(op)
+    found = reading(device.curves, kernel, op.cost)
+    seconds = op.repeat * found.curve.at(found.work / op.repeat)
+    bound = Bound.COMPUTE if kernel.op_class in COMPUTES else Bound.MEMORY
     peak = max(device.peak_flops_per_s.values()) if bound is Bound.COMPUTE else device.mem_bytes_per_s
-    return OpTime(seconds, bound, work / seconds / peak, "curves measured on the machine")
+    work = curve_work(kernel.op_class, op.cost)
+    source = "curves measured on the machine"
+    if found.instead:
+        source += f", no curve for {kernel.op_class}: {found.instead}"
+    return OpTime(seconds, bound, work / seconds / peak, source)
 
 
 def _vector_dtype(device: Device, precision: Precision) -> str:
