@@ -83,6 +83,54 @@ def test_alignment_is_never_slower() -> None:
     assert model.time(product(4096, 4096, 1024)).time_s < model.time(product(4096, 4095, 1024)).time_s
 
 
+def test_a_short_k_is_padded_to_a_whole_step() -> None:
+    """In a half format K comes in steps of 32, in fp32 of 128 on A100 and 64 on V100."""
+    half, whole = DeviceModel(A100, HALF), DeviceModel(A100, Recipe(precision=Precision.FP32))
+    volta = DeviceModel(load_device("v100-sxm2-32"), Recipe(precision=Precision.FP32))
+    for model, dtype, step in ((half, "bfloat16", 32), (whole, "float32", 128), (volta, "float32", 64)):
+        short, full, longer = (
+            model.terms(product(1024, 1024, k, 8, dtype)).matrix_s for k in (step // 2, step, step + step // 2)
+        )
+        assert short == pytest.approx(full)
+        assert longer == pytest.approx(2 * full)
+
+
+def norm(row_bytes: int, rows: int) -> PlannedOp:
+    cost = OpCost(0, 0, row_bytes * rows, row_bytes * rows)
+    work = Work("layer_norm", row_bytes=row_bytes)
+    return PlannedOp("n", "n", "LayerNormalization", OpClass.NORM, Phase.FORWARD, cost, work=work)
+
+
+def test_a_norm_over_short_rows_takes_as_long_as_over_a_blocks_rows() -> None:
+    model = DeviceModel(A100, HALF)
+    short, block, double = (model.terms(norm(size, 10_000)).memory_s for size in (96, 512, 1024))
+    assert short == pytest.approx(block)
+    assert double == pytest.approx(2 * block)
+
+
+def test_the_row_of_a_norm_is_what_it_averages_over() -> None:
+    plan = plan_step(build_graph(build("bert-base", batch=2, dims={"seq": 16})))
+    rows = {op.work.row_bytes for op in plan.forward if op.work is not None and op.work.kind == "layer_norm"}
+    assert rows == {768 * 4}
+
+
+def test_odd_channels_cost_half_convolutions_of_the_older_stack() -> None:
+    cost = OpCost(10**12, 0, 1, 1)
+    odd, even = (
+        PlannedOp(
+            "c", "c", "Conv", OpClass.CONV, Phase.FORWARD, cost, dtype="float16",
+            work=Work("conv", m=1 << 16, n=128, k=9 * 64, channels=channels, window=3, filters=128),
+        )
+        for channels in (26, 64)
+    )  # fmt: skip
+    seconds = {
+        stack: [DeviceModel(A100, replace(HALF, stack=stack)).terms(op).matrix_s for op in (odd, even)]
+        for stack in Stack
+    }
+    assert seconds[Stack.TORCH_1][0] == pytest.approx(seconds[Stack.TORCH_1][1] / 0.4)
+    assert seconds[Stack.TORCH_2][0] == seconds[Stack.TORCH_2][1]
+
+
 @pytest.mark.parametrize("name", device_names())
 def test_every_device_times_every_kind(name: str) -> None:
     device = load_device(name)

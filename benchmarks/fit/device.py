@@ -150,7 +150,7 @@ def base_toml(training: Fit, inference: Fit) -> str:
             found = outcome.scores
             lines += [
                 f"[fit.{outcome.table}]",
-                f'table = "{TABLES[outcome.table].file}"',
+                f'table = "{TABLES[outcome.table]}"',
                 f"graphs = {found.count}",
                 f"median = {found.median:.3f}",
                 f"mean = {found.mean:.3f}",
@@ -177,6 +177,10 @@ def base_toml(training: Fit, inference: Fit) -> str:
 FIXED_RULES = """\
 vector = 0.7                 # assumed: elementwise arithmetic, of the vector units' peak
 misaligned = 0.5             # products in a half format with a size no multiple of 8: 1.9 to 2.4 times as slow
+misaligned_conv = 1.0        # convolutions in a half format with channels no multiple of 8
+matrix_k_stage = 32          # elements of K that a product's loop takes at once on matrix units; fewer are padded
+vector_k_stage = 64          # the same on vector units (`fit operators`)
+norm_row_bytes = 512         # a layer norm over a shorter row takes as long: a row has a block of threads
 winograd = 1.0               # 3x3 convolutions in fp32, forward and data gradient: above 1, direct FLOPs are beaten
 grouped_half_channels = 90   # channels a group at which a grouped convolution has half the rate (timm NCHW table)
 grouped_cliff = 0
@@ -187,14 +191,8 @@ grouped_slow_strided = 0.3
 TAIL = """\
 [stack.torch-1.rules]
 grouped_cliff = 1            # cuDNN 8.3 in channels last; nothing is known of newer ones
+misaligned_conv = 0.4        # cuDNN 8.3; on torch 2.4's rows any loss makes the fit worse
 
-[host]
-# Seconds of host time per launched operator (eager), and per parameter tensor in the update.
-# Start values published with the timm analysis; GPU-bound rows do not identify them.
-forward_op_s = 9e-6
-backward_op_s = 6e-6
-param_tensor_s = 30e-6
-compiled_op_s = 2e-6  # assumed: CUDA graphs and compiled launches, 1-3 us
 """
 
 

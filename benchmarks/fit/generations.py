@@ -17,9 +17,10 @@ from scipy.optimize import least_squares
 
 from benchmarks.fit._features import Features, features_of
 from benchmarks.fit._problem import scores
-from benchmarks.fit._single_gpu import Row, plan_of, recipe_of, rows
-from graphcost.engine.constants import constants_of, family_of, table
+from benchmarks.fit._single_gpu import Row, rows
+from graphcost.engine.constants import constants_of, family_of, host_constants, table
 from graphcost.hardware import Device
+from graphcost.validation import Predictor
 
 EFFICIENCY = Path(__file__).parents[2] / "graphcost" / "engine" / "efficiency"
 FACTORS = ("product", "convolution", "memory", "fp32-product", "fp32-convolution")
@@ -37,6 +38,9 @@ FIXED: Mapping[str, Mapping[str, float]] = {
 """From the products of the operator tables (``python -m benchmarks.fit operators``). T4, which 70 W hold back:
 DeepBench's half-precision products and convolutions too, since its rows of whole networks wait for data. ``base`` is
 the RTX 3090's own."""
+
+K_STAGE: Mapping[str, int] = {"pascal": 128, "ampere-datacentre": 128}
+"""Elements of K that fp32 products take at once where ``base`` has another number (same tables, batched products)."""
 
 PRIOR_SPREAD = 0.2
 CELL_SPREAD = 0.1
@@ -62,18 +66,20 @@ def cells(folder: Path) -> list[Cell]:
     grouped: dict[tuple[str, str, str, str], list[Row]] = {}
     for row in rows(folder):
         grouped.setdefault(row.cell, []).append(row)
+    predictor = Predictor()
     found = []
     for key, members in sorted(grouped.items()):
-        middle = sorted(members, key=lambda row: row.seconds / row.batch)[len(members) // 2]
-        recipe = recipe_of(middle)
-        plan = plan_of(middle.model, middle.batch, middle.seq, recipe)
-        if plan is None:
+        middle = sorted(members, key=lambda row: row.sample_s)[len(members) // 2]
+        plan, recipe = predictor.plan(middle.job), middle.job.recipe
+        if isinstance(plan, str) or middle.measured.step_s is None:
             continue
         constants = constants_of(middle.device, recipe.stack)
+        if constants.is_fallback:
+            continue
         found.append(
             Cell(
                 key, constants.generation, middle.device, features_of(plan, middle.device),
-                recipe.execution.value == "compiled", middle.seconds, str(recipe.stack),
+                recipe.execution.value == "compiled", middle.measured.step_s, str(recipe.stack),
             )
         )  # fmt: skip
     return found
@@ -100,7 +106,7 @@ def predict(cell: Cell, factors: Mapping[str, float]) -> float:
         busy = max(matrix / compute + vector / rules["vector"], memory / (row["memory"] * factors["memory"]))
         fixed = convert * rules["convert"] + launches * rules["launch"] * cell.device.launch_s
         total += count * (busy + fixed)
-    host = base["host"]
+    host = host_constants()
     forward, backward, params = cell.features.launches
     if cell.compiled:
         waits = host["compiled_op_s"] * (forward + backward)
@@ -197,6 +203,8 @@ def generation_toml(one: Outcome) -> str:
         why = "operator tables" if name in fixed else "fitted" if one.cells else "assumed"
         why = "base is this card's" if fixed.get(name) == 1.0 else why
         lines.append(f"{name} = {one.factors[name]:.2f}  # {why}")
+    if one.generation in K_STAGE:
+        lines += ["", "[rules]", f"vector_k_stage = {K_STAGE[one.generation]}  # operator tables"]
     if one.cells:
         size = np.abs(one.errors)
         lines += [

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
 
 from graphcost.errors import DataFileError
@@ -82,7 +83,7 @@ def constants_of(device: Device, stack: Stack = Stack.TORCH_2, *, trains: bool =
         rows={key: _row(label, key, value) for key, value in rows.items()},
         last_rows={key: _row(label, f"{last}.{key}", value) for key, value in last_rows.items()},
         rules={**data["rules"], **other.get("rules", {}), **switched.get("rules", {})},
-        host=data["host"],
+        host=host_constants(),
     )
 
 
@@ -92,6 +93,13 @@ def table(name: str) -> dict[str, Any]:
     data = tomllib.loads(files("graphcost.engine").joinpath(FOLDER, f"{name}.toml").read_text("utf-8"))
     parent = data.get("inherits")
     return data if parent is None else _merged(_scaled(table(parent), data.get("scale", {})), data)
+
+
+@cache
+def host_constants() -> Mapping[str, float]:
+    """Seconds of host time per launched operator and per parameter tensor (``host.toml``)."""
+    text = files("graphcost.engine").joinpath("host.toml").read_text("utf-8")
+    return MappingProxyType(tomllib.loads(text)["host"])
 
 
 @cache

@@ -25,7 +25,8 @@ FLOOR = 0.01
 """Products of a few rows by millions of K run on other kernels than tiles: no share falls below this."""
 
 K_STEP = 8
-"""Elements of K that a matrix instruction takes; fewer are padded."""
+"""Elements of K that a matrix instruction takes; fewer are padded. Kernels of products take more at once: the
+``k_stage`` rules of the efficiency files."""
 
 
 @lru_cache(maxsize=65536)

@@ -121,11 +121,15 @@ class DeviceModel:
             row=row,
             matrix_s=matrix_s,
             vector_s=op.cost.elementwise_flops / self._vector,
-            memory_s=op.cost.bytes / self.device.mem_bytes_per_s,
+            memory_s=op.cost.bytes * self._row_stretch(work) / self.device.mem_bytes_per_s,
             convert_s=self._converted_bytes(op, work) * op.repeat / self.device.mem_bytes_per_s,
             launches=op.launches * op.repeat,
             on_vector_units=op.dtype in self.device.vector_dtypes,
         )
+
+    def _row_stretch(self, work: Work) -> float:
+        """A layer norm gives every row a block of threads: a row too short to fill it takes as long."""
+        return max(1.0, self.constants.rules["norm_row_bytes"] / work.row_bytes) if work.row_bytes else 1.0
 
     def _converted_bytes(self, op: PlannedOp, work: Work) -> int:
         """Matrix units take channels last: in the other order a convolution turns its data and its result."""
@@ -137,8 +141,11 @@ class DeviceModel:
         """The row, and the share of the rate that the sizes of ``work`` allow."""
         if op.phase is Phase.UPDATE:
             return self.constants.row("update"), 1.0
+        rules = self.constants.rules
         half = op.dtype in ("float16", "bfloat16")
         k_step = K_STEP if half or op.dtype == "tf32" else 1
+        if work.kind in ("linear", "bmm"):
+            k_step = int(rules["matrix_k_stage" if k_step > 1 else "vector_k_stage"])
         if work.kind == "conv_grouped":
             return self._grouped(work)
         row = self.constants.row(work.kind, channels_last=work.channels_last)
@@ -146,9 +153,11 @@ class DeviceModel:
             return row, 1.0  # no matrix product: bound by memory, whatever the kernel
         share = tile_share(work.m, work.n, work.k, work.batch, self._units, k_step)
         if work.kind in ("linear", "bmm") and half and work.k and not is_aligned(work.n, work.k):
-            share *= self.constants.rules["misaligned"]
+            share *= rules["misaligned"]
+        if half and work.filters and work.kind != "conv_stem" and not is_aligned(work.channels, work.filters):
+            share *= rules["misaligned_conv"]
         if op.dtype == "float32" and work.kind == "conv" and work.window == 3 and work.part is not Part.WGRAD:
-            share *= self.constants.rules["winograd"]
+            share *= rules["winograd"]
         return row, share
 
     def _grouped(self, work: Work) -> tuple[Row, float]:

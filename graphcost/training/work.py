@@ -35,9 +35,10 @@ class Part(StrEnum):
 class Work:
     """One kernel. ``kind`` names its row in the efficiency tables.
 
-    ``m``, ``n``, ``k``: the product it computes ``batch`` times (0: none). ``channels``:
-    input channels per group. ``window``, ``stride``, ``dilation``: the largest of a
-    convolution's axes. ``image_bytes``: a convolution's data and result.
+    ``m``, ``n``, ``k``: the product it computes ``batch`` times (0: none). ``channels``, ``filters``:
+    input and output channels per group. ``window``, ``stride``, ``dilation``: the largest of a
+    convolution's axes. ``image_bytes``: a convolution's data and result. ``row_bytes``: what a layer
+    norm averages over at once (0: another kernel).
     """
 
     kind: str
@@ -53,6 +54,8 @@ class Work:
     dilation: int = 1
     channels_last: bool = False
     image_bytes: int = 0
+    filters: int = 0
+    row_bytes: int = 0
 
 
 def work_of(op: Laid, part: Part, cost: OpCost | None) -> Work:
@@ -67,7 +70,9 @@ def work_of(op: Laid, part: Part, cost: OpCost | None) -> Work:
         return _product(node, part, cost)
     backward = "" if part is Part.FORWARD else "_backward"
     if op_class is OpClass.NORM:
-        return Work(_norm_kind(node) + backward, part, channels_last=op.channels_last)
+        kind = _norm_kind(node)
+        row_bytes = _row_bytes(node) if kind == "layer_norm" else 0
+        return Work(kind + backward, part, channels_last=op.channels_last, row_bytes=row_bytes)
     if op_class in (OpClass.SOFTMAX, OpClass.ATTENTION):
         return Work(f"{op_class}{backward}", part)
     if node.op_type == "Cast":
@@ -81,6 +86,15 @@ def _norm_kind(node: OpNode) -> str:
     if node.op_type == "BatchNormalization":
         return "batch_norm"
     return "group_norm" if node.op_type in ("GroupNormalization", "InstanceNormalization") else "layer_norm"
+
+
+def _row_bytes(node: OpNode) -> int:
+    """Bytes of one row of a normalisation over the trailing axes."""
+    spec = node.spec(0)
+    if spec is None or not spec.numel:
+        return 0
+    axis = int(node.attrs.get("axis", -1))
+    return spec.size_bytes // spec.numel * prod(spec.shape[axis:])
 
 
 def _convolution(op: Laid, part: Part) -> Work | None:
@@ -112,7 +126,7 @@ def _convolution(op: Laid, part: Part) -> Work | None:
     return Work(
         _convolution_kind(op, groups, c_in, window, stride),
         part, m, n, k, groups, groups, c_in, window, stride, max(_ints(node, "dilations"), default=1),
-        op.channels_last, x.size_bytes + y.size_bytes,
+        op.channels_last, x.size_bytes + y.size_bytes, c_out,
     )  # fmt: skip
 
 

@@ -57,7 +57,7 @@ class Predictor:
             if isinstance(job, Skipped):
                 yield Outcome(row, None, None, job.reason)
                 continue
-            plan = self._plan(job)
+            plan = self.plan(job)
             if isinstance(plan, str):
                 yield Outcome(row, job, None, plan)
                 continue
@@ -66,7 +66,8 @@ class Predictor:
             except GraphcostError as error:
                 yield Outcome(row, job, None, str(error))
 
-    def _plan(self, job: Job) -> StepPlan | str:
+    def plan(self, job: Job) -> StepPlan | str:
+        """The step that ``job`` runs, or why it cannot be built."""
         key = (job.source, job.batch, tuple(sorted(job.dims.items())), job.recipe, job.fast_norms)
         if key not in self._plans:
             if len(self._plans) >= PLANS_KEPT:
