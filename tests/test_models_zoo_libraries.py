@@ -139,6 +139,7 @@ def transformers_models() -> dict[str, Callable[[], Any]]:
         "bert-large": lambda: t.BertModel(t.BertConfig(**large)),
         "bert-base-pretraining": lambda: t.BertForPreTraining(t.BertConfig()),
         "bert-large-pretraining": lambda: t.BertForPreTraining(t.BertConfig(**large)),
+        "pai-bert": lambda: t.BertForQuestionAnswering(t.BertConfig()),
         "electra-base": lambda: t.ElectraModel(t.ElectraConfig(**electra)),
         "gpt2": gpt2(),
         "gpt2-medium": gpt2(n_embd=1024, n_layer=24, n_head=16),
