@@ -103,8 +103,9 @@ def _break_even_title(found: Advising) -> str:
 
 
 def _break_even_cells(one: BreakEvenInfo) -> list[str]:
-    relation = {"up": "from", "down": "down to"} if _improves(one) else {"up": "up to", "down": "down to"}
-    cells = ["-" if border is None else f"{relation[one.direction]} {border.under.text}" for border in (
+    # Short words: the figures must not be cut on a terminal of 80 columns.
+    relation = "from" if _improves(one) and one.direction == "up" else "to"
+    cells = ["-" if border is None else f"{relation} {border.under.text}" for border in (
         one.even, one.clear,
     )]  # fmt: skip
     return [one.resource, one.now_text, *cells, f"{one.end.text}: {format_share(one.end.comm_share)}"]
