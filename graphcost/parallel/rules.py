@@ -61,6 +61,20 @@ def local_of(node: OpNode, splits: Splits, parts: int, *, barred: bool = False) 
     return rule(node, splits, parts, barred) if rule is not None else None
 
 
+def require_heads(node: OpNode, parts: int) -> None:
+    """Raise ``PlacementError`` for an attention whose heads ``parts`` does not divide: one kernel, or a product."""
+    counts = [int(node.attrs[name]) for name in ("q_num_heads", "kv_num_heads") if name in node.attrs]
+    left, right = node.spec(0), node.spec(1)
+    if left is not None and right is not None and len(left.shape) == len(right.shape) == 4 and not node.params:
+        if node.op_type == "MatMul":
+            counts.append(node.out.shape[1])
+        elif node.op_type == "Attention":
+            counts += [left.shape[1], right.shape[1]]
+    for heads in counts:
+        if heads % parts:
+            raise PlacementError(f"tp={parts} does not divide the {heads} heads of {node.module or node.name}")
+
+
 def _whole(node: OpNode) -> tuple[Split | None, ...]:
     return (None,) * len(node.inputs)
 
@@ -192,9 +206,8 @@ def _attention(node: OpNode, splits: Splits, parts: int, barred: bool) -> Local 
     counts = [int(node.attrs[name]) for name in names]
     if len(query.shape) == 4:
         counts += [query.shape[1], node.require(1).shape[1]]
-    for heads in counts:
-        if heads % parts:
-            raise PlacementError(f"tp={parts} does not divide the {heads} heads of {node.module or node.name}")
+    if any(heads % parts for heads in counts):
+        raise PlacementError(f"tp={parts} does not divide the {min(counts)} heads of {node.module or node.name}")
     if any(split is None or split.axis != axis for split in splits[:3]) or not counts or any(splits[3:]):
         return None
     by_head = [

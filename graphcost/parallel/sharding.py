@@ -18,7 +18,7 @@ from graphcost.graph import step_cost
 from graphcost.ir import Model, OpNode, Param, Phase, TensorSpec
 from graphcost.network import Collective
 from graphcost.ops import OpClass, op_class_of
-from graphcost.parallel.rules import Local, local_of
+from graphcost.parallel.rules import Local, local_of, require_heads
 from graphcost.parallel.splits import Split, local
 
 
@@ -58,6 +58,8 @@ def shard(model: Model, parts: int, *, sequence: bool = False) -> Sharded:
     """``model`` divided among ``parts`` GPUs; raises ``PlacementError`` where it has nothing that can be."""
     if parts == 1:
         return Sharded(model, 1)
+    for node in model.nodes:
+        require_heads(node, parts)
     barred: set[str] = set()
     while True:
         walk = _Walk(parts, sequence, frozenset(barred))
