@@ -142,7 +142,8 @@ class StageArch:
 
     def held(self, placement: Placement) -> Memory:
         """Memory with the activations of all micro-batches that the stage keeps, without buffers."""
-        return self.stage.held(self.local_plan(self.stage.plan, placement).memory)
+        bare = replace(self.stage.plan, updates=())
+        return self.stage.held(self._replicas.local_plan(bare, self._among("dp", placement)).memory)
 
     def buffer_bytes(self, plan: StepPlan, placement: Placement) -> int:
         """The data parallel exchange's."""

@@ -28,7 +28,7 @@ class StageShare:
     GPU of the tensor parallel group needs whole, although each receives a share. ``summed_bytes``:
     gradients of what is held whole, summed over the tensor parallel group once a step.
     ``expert_params``: parameters that the data parallel group divides. ``kept``: micro-batches whose
-    activations it holds at once.
+    activations it holds at once. ``look``: equal for stages of the same operators.
     """
 
     plan: StepPlan
@@ -38,6 +38,7 @@ class StageShare:
     summed_bytes: float = 0.0
     expert_params: frozenset[str] = frozenset()
     kept: float = 1.0
+    look: int = 0
 
     def held(self, memory: Memory) -> Memory:
         """``memory`` of one micro-batch with the activations of all that the stage keeps."""

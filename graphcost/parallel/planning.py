@@ -25,6 +25,7 @@ from graphcost.parallel.schedule import in_flight
 from graphcost.parallel.sharding import Sharded, shard, summary
 from graphcost.recipe import Recipe
 from graphcost.training import Memory, PlannedOp, StepPlan, plan_step
+from graphcost.training.update import updates_of
 
 if TYPE_CHECKING:
     from graphcost.graph import OpGraph
@@ -48,6 +49,12 @@ class Share:
         """What the GPU runs."""
         return self.sharded.model
 
+    def under(self, recipe: Recipe) -> Share:
+        """The same with another number of micro-batches, which only the update depends on."""
+        params = {param.name: param for node in self.model.nodes for _, param in node.params}
+        updates = updates_of(self.plan.gradients, params, recipe)
+        return replace(self, plan=replace(self.plan, updates=updates, recipe=recipe))
+
 
 def share_of(graph: OpGraph, plan: StepPlan, mesh: Mesh, cluster: Cluster) -> Share:
     """The share of one GPU; ``plan``: of the whole graph, under the recipe of the job."""
@@ -70,7 +77,7 @@ def divide(plan: StepPlan, share: Share, mesh: Mesh, cluster: Cluster, gpus_per_
     chunks = chunk_of_operators(len(share.ids), places)
     stage_of = [chunk % mesh.pp for chunk in chunks]
     users = _users(share)
-    memories: dict[Hashable, Memory] = {}
+    memories: dict[Hashable, tuple[int, Memory]] = {}
     stages = tuple(_stage(share, mesh, stage, stage_of, places, users, width, memories) for stage in range(mesh.pp))
     copies = {name: len({stage_of[at] for at in at_all}) for name, at_all in users.items()}
     tied = sum(g.bytes for g in share.plan.gradients if copies.get(g.param, 1) > 1)
@@ -116,7 +123,7 @@ def _users(share: Share) -> Mapping[str, list[int]]:
 
 def _stage(
     share: Share, mesh: Mesh, stage: int, stage_of: Sequence[int], places: Sequence[Crossing],
-    users: Mapping[str, list[int]], width: int, memories: dict[Hashable, Memory],
+    users: Mapping[str, list[int]], width: int, memories: dict[Hashable, tuple[int, Memory]],
 ) -> StageShare:  # fmt: skip
     """Operators of one stage out of the whole plan."""
     sharded, kept = share.sharded, in_flight(mesh, stage)
@@ -132,8 +139,10 @@ def _stage(
     plan = _part(share, mine, users, set(positions), stage == 0)
     key = tuple(_look(share.model.nodes[at]) for at in positions)
     if key not in memories:
-        memories[key] = plan_step(build_graph(_sub_model(share.model, positions)), share.plan.recipe).memory
-    memory = less_regathered(memories[key], sharded, positions, width)
+        alone = plan_step(build_graph(_sub_model(share.model, positions)), share.plan.recipe)
+        memories[key] = (len(memories), alone.memory)
+    look, memory = memories[key]
+    memory = less_regathered(memory, sharded, positions, width)
     entries = [place for at, place in enumerate(places) if (at + 1) % mesh.pp == stage]
     shares = [place.numel * width / mesh.tp for place in entries]
     sent = [place.numel * width * 1.0 for place in entries]
@@ -141,7 +150,7 @@ def _stage(
     return StageShare(
         replace(plan, memory=memory), traffic_of(sharded, positions, width),
         tuple(sent if sequence else shares), () if sequence or mesh.tp == 1 else tuple(sent),
-        _summed(share, users, set(positions)), sharded.experts, kept,
+        _summed(share, users, set(positions)), sharded.experts, kept, look,
     )  # fmt: skip
 
 

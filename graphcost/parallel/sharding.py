@@ -41,6 +41,7 @@ class Sharded:
     all operators that it repeats, forward, without elementwise ones. ``regathered_numel``: elements of whole
     inputs of products, of which only a share is kept for backward. ``summed``: parameters held
     whole whose gradients are parts of a sum. ``experts``: parameters that a data parallel group divides.
+    ``sequence``: what lies between pairs of products is divided too.
     """
 
     model: Model
@@ -52,6 +53,7 @@ class Sharded:
     regathered: tuple[tuple[int, int], ...] = ()
     summed: frozenset[str] = frozenset()
     experts: frozenset[str] = frozenset()
+    sequence: bool = False
 
 
 def shard(model: Model, parts: int, *, sequence: bool = False) -> Sharded:
@@ -74,7 +76,7 @@ def shard(model: Model, parts: int, *, sequence: bool = False) -> Sharded:
     return Sharded(
         replace(model, nodes=tuple(walk.with_params(node) for node in nodes)),
         parts, tuple(walk.transfers), walk.divided, tuple(walk.replicated), walk.replicated_flops,
-        tuple(walk.regathered), frozenset(walk.summed) - walk.divided_params.keys(),
+        tuple(walk.regathered), frozenset(walk.summed) - walk.divided_params.keys(), sequence=sequence,
     )  # fmt: skip
 
 

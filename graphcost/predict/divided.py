@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphcost.arch import Placement
-from graphcost.arch.product import ONCE, Product
+from graphcost.arch.product import ONCE, Product, StageArch
 from graphcost.parallel.division import DividedPlan
 from graphcost.parallel.groups import ORDERS
 from graphcost.parallel.schedule import bubble_s
@@ -25,7 +25,11 @@ def _in_order(
     plan: DividedPlan, arch: Product, placement: Placement, order: tuple[str, ...], how: dict[str, Any]
 ) -> StepTime:
     stages = arch.stages(plan, placement, order)
-    steps = [predict_calibrated(one.stage.plan, one, placement, **how) for one in stages]
+    known: dict[Any, StepTime] = {}  # stages that look the same take as long
+    for one in stages:
+        if _look(one) not in known:
+            known[_look(one)] = predict_calibrated(one.stage.plan, one, placement, **how)
+    steps = [known[_look(one)] for one in stages]
     if len(steps) == 1:
         return steps[0]
     mesh, once = plan.mesh, [_micro_batch_s(step, plan.mesh.micro_batches) for step in steps]
@@ -43,6 +47,11 @@ def _in_order(
         step, comm_s=step.comm_s + idle_s, exposed_comm_s=step.exposed_comm_s + idle_s,
         messages=(*step.messages, bubble), comm_spread=comm_spread((*step.messages, bubble)),
     )  # fmt: skip
+
+
+def _look(arch: StageArch) -> tuple[Any, ...]:
+    stage = arch.stage
+    return (stage.look, stage.received_bytes, stage.plan.input_bytes, arch.tied_bytes)
 
 
 def _micro_batch_s(step: StepTime, micro_batches: int) -> float:
