@@ -26,8 +26,17 @@ from graphcost.network import Collective
 from graphcost.parallel.division import DividedPlan
 from graphcost.parallel.groups import groups_of
 from graphcost.parallel.mesh import Mesh, Schedule
-from graphcost.parallel.planning import Share, activation_bytes, chunk_of_operators, cuts_of, divide, share_of
-from graphcost.parallel.schedule import bubble_s
+from graphcost.parallel.planning import (
+    Memories,
+    Share,
+    activation_bytes,
+    chunk_of_operators,
+    cuts_of,
+    divide,
+    less_regathered,
+    share_of,
+)
+from graphcost.parallel.schedule import bubble_s, in_flight
 from graphcost.placing import AnalysisOptions, Choice, resolve
 from graphcost.predict import StepTime
 from graphcost.sources import load_model
@@ -104,6 +113,7 @@ class _Work:
         self.ruled_out: Counter[str] = Counter()
         self.tried = 0
         self._shares: dict[int, Share | PlacementError] = {}
+        self._memories: dict[int, Memories] = {}
 
     def run(self, places: int) -> list[Found]:
         """Best first, until no bound is below the last place."""
@@ -156,9 +166,12 @@ class _Work:
         for zero in (0, 1, 2, 3) if dp > 1 else (0,):
             self.tried += 1
             mesh = Mesh(tp, pp, dp, 1, zero, share.sharded.sequence, micro_batches, schedule, chunks)
-            least = _static_bytes(share.plan.memory, mesh) + CONTEXT_BYTES
-            if least > self.base.placement.cluster.device.mem_bytes:
+            room = self.base.placement.cluster.device.mem_bytes - CONTEXT_BYTES
+            if _static_bytes(share.plan.memory, mesh) > room:
                 self.ruled_out["weights, gradients and optimizer alone do not fit"] += 1
+                continue
+            if _least_bytes(share, mesh, activation_bytes(self.base.recipe)) > room:
+                self.ruled_out["does not fit with its activations"] += 1
                 continue
             yield mesh
 
@@ -172,8 +185,8 @@ class _Work:
         assert not isinstance(share, PlacementError)
         assert not isinstance(whole, PlacementError)
         recipe = replace(self.base.recipe, accumulate=first.micro_batches)
-        mine = share.under(recipe)
-        divided = divide(replace(whole.plan, recipe=recipe), mine, first, place.cluster, place.gpus_per_server)
+        mine, kept = share.under(recipe), self._memories.setdefault(first.tp, {})
+        divided = divide(replace(whole.plan, recipe=recipe), mine, first, place.cluster, place.gpus_per_server, kept)
         found: list[Found] = []
         for mesh in meshes:
             if found and mesh.zero >= 2:
@@ -205,6 +218,18 @@ def _static_bytes(memory: Memory, mesh: Mesh) -> float:
     """What the fullest stage holds at least: an equal part of all, less what ZeRO divides."""
     parts = (memory.optimizer_bytes, memory.gradients_bytes, memory.weights_bytes)
     return sum(size / (mesh.dp if mesh.zero > at else 1) for at, size in enumerate(parts)) / mesh.pp
+
+
+def _least_bytes(share: Share, mesh: Mesh, width: int) -> float:
+    """Weights, states and activations when a forward pass ends, in the stage that they fill most, at least.
+
+    Stages that keep ``k`` micro-batches of shares ``a`` of all activations: the largest ``k a`` is least where
+    ``a`` goes as ``1 / k``.
+    """
+    memory = less_regathered(share.plan.memory, share.sharded, range(len(share.ids)), width)
+    kept = [in_flight(mesh, stage) for stage in range(mesh.pp)]
+    activations = memory.activations_bytes / sum(1 / one for one in kept)
+    return activations + _static_bytes(replace(memory, gradients_bytes=0), mesh)
 
 
 def _bound_s(share: Share, mesh: Mesh, base: Choice) -> float:

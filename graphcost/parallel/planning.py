@@ -24,7 +24,7 @@ from graphcost.parallel.mesh import Mesh
 from graphcost.parallel.schedule import in_flight
 from graphcost.parallel.sharding import Sharded, shard, summary
 from graphcost.recipe import Recipe
-from graphcost.training import Memory, PlannedOp, StepPlan, plan_step
+from graphcost.training import Memory, PlannedOp, StepPlan, plan_step, step_memory
 from graphcost.training.update import updates_of
 
 if TYPE_CHECKING:
@@ -69,15 +69,29 @@ def share_of(graph: OpGraph, plan: StepPlan, mesh: Mesh, cluster: Cluster) -> Sh
     return Share(sharded, mine, ids, tuple(by_id[one] for one in ids), crossings(sharded.model))
 
 
-def divide(plan: StepPlan, share: Share, mesh: Mesh, cluster: Cluster, gpus_per_server: int) -> DividedPlan:
-    """``plan`` of one replica over ``mesh``; raises ``PlacementError`` for more stages than the graph has."""
+Memories = dict[Hashable, tuple[int, Memory]]
+"""Memory of one micro-batch by what a stage looks like, and the number of that look."""
+
+
+def divide(
+    plan: StepPlan,
+    share: Share,
+    mesh: Mesh,
+    cluster: Cluster,
+    gpus_per_server: int,
+    memories: Memories | None = None,
+) -> DividedPlan:
+    """``plan`` of one replica over ``mesh``; raises ``PlacementError`` for more stages than the graph has.
+
+    ``memories`` keeps those of stages for further calls with the same share.
+    """
     width = activation_bytes(plan.recipe)
     group = groups_of(mesh, cluster, gpus_per_server, ("tp", "dp", "pp"))["pp"]
     places = cuts_of(share, mesh, group, width)
     chunks = chunk_of_operators(len(share.ids), places)
     stage_of = [chunk % mesh.pp for chunk in chunks]
     users = _users(share)
-    memories: dict[Hashable, tuple[int, Memory]] = {}
+    memories = {} if memories is None else memories
     stages = tuple(_stage(share, mesh, stage, stage_of, places, users, width, memories) for stage in range(mesh.pp))
     copies = {name: len({stage_of[at] for at in at_all}) for name, at_all in users.items()}
     tied = sum(g.bytes for g in share.plan.gradients if copies.get(g.param, 1) > 1)
@@ -123,7 +137,7 @@ def _users(share: Share) -> Mapping[str, list[int]]:
 
 def _stage(
     share: Share, mesh: Mesh, stage: int, stage_of: Sequence[int], places: Sequence[Crossing],
-    users: Mapping[str, list[int]], width: int, memories: dict[Hashable, tuple[int, Memory]],
+    users: Mapping[str, list[int]], width: int, memories: Memories,
 ) -> StageShare:  # fmt: skip
     """Operators of one stage out of the whole plan."""
     sharded, kept = share.sharded, in_flight(mesh, stage)
@@ -139,8 +153,8 @@ def _stage(
     plan = _part(share, mine, users, set(positions), stage == 0)
     key = tuple(_look(share.model.nodes[at]) for at in positions)
     if key not in memories:
-        alone = plan_step(build_graph(_sub_model(share.model, positions)), share.plan.recipe)
-        memories[key] = (len(memories), alone.memory)
+        alone = build_graph(_sub_model(share.model, positions))
+        memories[key] = (len(memories), step_memory(alone, share.plan.recipe))
     look, memory = memories[key]
     memory = less_regathered(memory, sharded, positions, width)
     entries = [place for at, place in enumerate(places) if (at + 1) % mesh.pp == stage]
