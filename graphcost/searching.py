@@ -259,10 +259,15 @@ def _why(step: StepTime, best: StepTime) -> str:
     return f"{worst} +{format_seconds(more[worst])}" if more[worst] > 0 else "nothing in particular"
 
 
+_SHORT = {
+    "pipeline bubble": "bubble", "tensor parallel": "tp sums", "multi-GPU overhead": "overhead", "between stages": "sends",
+}  # fmt: skip
+
+
 def _parts(step: StepTime) -> dict[str, float]:
-    parts = {"operators": step.compute_s + step.memory_s, "waiting for launches": step.host_s, "input": step.input_s}
+    parts = {"operators": step.compute_s + step.memory_s, "launches": step.host_s, "input": step.input_s}
     for message in step.messages:
-        name = message.what.partition(",")[0].partition(":")[0]
+        name = _SHORT.get(name := message.what.partition(",")[0].partition(":")[0], name)
         parts[name] = parts.get(name, 0.0) + message.exposed_s
     return parts
 
