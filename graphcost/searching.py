@@ -260,7 +260,8 @@ def _why(step: StepTime, best: StepTime) -> str:
 
 
 _SHORT = {
-    "pipeline bubble": "bubble", "tensor parallel": "tp sums", "multi-GPU overhead": "overhead", "between stages": "sends",
+    "pipeline bubble": "bubble", "tensor parallel": "tp sums", "multi-GPU overhead": "overhead",
+    "between stages": "sends",
 }  # fmt: skip
 
 
