@@ -178,7 +178,7 @@ class _Work:
     def _best_of(self, meshes: list[Mesh]) -> Found | None:
         """The fastest of meshes that differ in ZeRO's stage, if one fits.
 
-        Stages 2 and 3 send at least what stage 1 sends and update as much, so that they wait for its not fitting.
+        Stage 2 sends at least what stage 1 sends and updates as much, so that it waits for that one's not fitting.
         """
         place, first = self.base.placement, meshes[0]
         share, whole = self.share(first.tp), self.share(1)
@@ -189,7 +189,7 @@ class _Work:
         divided = divide(replace(whole.plan, recipe=recipe), mine, first, place.cluster, place.gpus_per_server, kept)
         found: list[Found] = []
         for mesh in meshes:
-            if found and mesh.zero >= 2:
+            if found and mesh.zero == 2:
                 self.ruled_out["a lower stage of ZeRO fits"] += 1
                 continue
             choice = replace(self.base, arch=Product(mesh), recipe=recipe)
