@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from graphcost.arch._base import ARCHITECTURES, Architecture, Exchange, PaperTraffic, Placement
+from graphcost.arch._base import ARCHITECTURES, Architecture, Exchange, PaperTraffic, Placement, ProcessPerGpu
 from graphcost.arch.allreduce import AllReduce, named
 from graphcost.collectives import moved_share
 from graphcost.engine.paper import Medium
@@ -25,7 +25,7 @@ ONCE = frozenset({"gradients", "updated weights", "gradients of tied weights", "
 """Exchanges of a step rather than of every micro-batch."""
 
 
-class Product:
+class Product(ProcessPerGpu):
     """A mesh as an architecture. What one GPU runs is its stage; the slowest stage gives the step."""
 
     def __init__(self, mesh: Mesh) -> None:
@@ -101,7 +101,7 @@ def _not_in_the_study(name: str) -> UsageError:
 
 
 @dataclass(slots=True)
-class StageArch:
+class StageArch(ProcessPerGpu):
     """One stage of a product: replicas over the data parallel group, and what the other groups move."""
 
     mesh: Mesh
