@@ -15,7 +15,7 @@ from graphcost.result import SCHEMA_VERSION
 from graphcost.searching import Found, Search
 from graphcost.units import format_bytes, format_rate, format_seconds, format_share
 
-_COLUMNS = ["arch", "step", "samples/s", "bubble", "other comm", "memory", "loses by"]
+_COLUMNS = ["arch", "step", "samples/s", "bubble", "comm", "memory", "loses by"]
 
 _SPOKEN = {"schedule=interleaved,": ""}
 """``v=2`` alone says interleaved, in tables for people."""
