@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,11 @@ def command(
     found = Path(os.path.relpath(config if config is not None else find(Path.cwd())))
     project = read(found, known)
     count = len(models) or len(project.entries)
-    with progress_bars(quiet=quiet) as progress, working_on(f"checking {count} models", quiet=quiet):
+    with (
+        _outside_a_git_hook(),
+        progress_bars(quiet=quiet) as progress,
+        working_on(f"checking {count} models", quiet=quiet),
+    ):
         result = check_project(
             project,
             known,
@@ -99,6 +104,19 @@ def command(
             say(f"{model.name}: {note}", quiet=quiet)
     write_results(lambda one: render_check(result, one, width=text_width()), form, files)
     return 0 if result.exit_code == 1 and exit_zero else result.exit_code
+
+
+_HOOK_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
+
+
+@contextmanager
+def _outside_a_git_hook() -> Iterator[None]:
+    """Without what git tells a hook of repository and index, which must not hold for the worktree of a revision."""
+    kept = {name: os.environ.pop(name) for name in _HOOK_VARIABLES if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(kept)
 
 
 _FEW = 3
