@@ -185,10 +185,12 @@ def _ps_style(base: Outcome) -> Iterator[Change]:
     if base.choice.arch.name != "ps" or base.choice.profile is Profile.PAPER:
         return
     for style in PsStyle:
+        beside = base.options.ps_colocated and not style.always_colocated
         if style is not now:
             yield Change(
                 "ps-style", Effort.ARCHITECTURE, f"{style} parameter servers instead of {now}",
-                "implementations move the same weights differently", _set(ps_style=style.value),
+                "implementations move the same weights differently",
+                _set(ps_style=style.value, ps_colocated=beside),
             )  # fmt: skip
 
 

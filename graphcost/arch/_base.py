@@ -29,13 +29,19 @@ class PsStyle(StrEnum):
     TF_LOCAL = "tf-local"  # TensorFlow with local sums, variables spread over the workers
     MXNET = "mxnet"  # kvstore device: summed on one GPU of each server
 
+    @property
+    def always_colocated(self) -> bool:
+        """Whether its variables are on the workers' servers in any case."""
+        return self in (PsStyle.TF_LOCAL, PsStyle.MXNET)
+
 
 @dataclass(frozen=True, slots=True)
 class Placement:
     """GPUs of a job on servers of a cluster. ``ps`` parameter servers, 0 where there are none.
 
     ``ps_style``: whose parameter servers. ``gather_rows``: AllReduce sends tables marked
-    sparse as rows that every GPU gathers, as Horovod does with IndexedSlices.
+    sparse as rows that every GPU gathers, as Horovod does with IndexedSlices. ``ps_colocated``:
+    parameter servers are processes on the workers' servers and share their network.
     """
 
     gpus: int
@@ -44,6 +50,7 @@ class Placement:
     cluster: Cluster
     ps_style: PsStyle = PsStyle.BYTEPS
     gather_rows: bool = False
+    ps_colocated: bool = False
 
     @property
     def gpus_per_server(self) -> int:

@@ -151,6 +151,9 @@ placement_options = _stack(
     click.option("--servers", type=int, help="Spread the GPUs over this many servers."),
     click.option("--ps", type=int, help="Parameter servers (default: as many as worker servers)."),
     click.option(
+        "--ps-colocated", is_flag=True, help="Parameter servers run on the workers' servers and share their network."
+    ),
+    click.option(
         "--ps-style",
         default="byteps",
         show_default=True,
@@ -161,9 +164,7 @@ placement_options = _stack(
         "--gather-rows", is_flag=True, help="AllReduce: tables marked sparse travel as rows gathered by every GPU."
     ),
     click.option(
-        "--half-gradients",
-        is_flag=True,
-        help="AllReduce: gradients travel in 2 bytes, as with DDP's fp16 and bf16 compression hooks.",
+        "--half-gradients", is_flag=True, help="AllReduce: gradients travel in 2 bytes, as with DDP's fp16 hook."
     ),
     click.option(
         "--straggler",
