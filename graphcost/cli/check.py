@@ -14,6 +14,7 @@ import click
 
 from graphcost.cli import options as shared
 from graphcost.cli.analyze import command as analyze
+from graphcost.cli.completing import examples
 from graphcost.cli.output import (
     checked_outputs,
     progress_bars,
@@ -42,7 +43,14 @@ _KINDS: Mapping[str, Kind] = {"integer": Kind.INTEGER, "integer range": Kind.INT
 _PAIRED = ("dims", "input_shapes", "input_values")
 
 
-@click.command("check")
+@click.command(
+    "check",
+    epilog=examples(
+        "graphcost check",
+        "graphcost check --update-baseline",
+        "graphcost check --against origin/main --output comment.md --output results.sarif",
+    ),
+)
 @click.argument("models", metavar="[MODEL...]", nargs=-1)
 @click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Default: found upward from here.")
 @click.option("--against", metavar="REF", help="Compare with where HEAD left this git revision, e.g. origin/main.")

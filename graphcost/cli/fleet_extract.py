@@ -7,13 +7,19 @@ from typing import Any
 import click
 
 from graphcost.cli import options as shared
+from graphcost.cli.completing import examples
 from graphcost.cli.output import say, working_on, write_result
 from graphcost.fleet.extract import Extraction, extract
 from graphcost.fleet.writing import form_of
 from graphcost.placing import AnalysisOptions, recipe_of
 
 
-@click.command("extract")
+@click.command(
+    "extract",
+    epilog=examples(
+        "graphcost fleet extract --manifest jobs.csv --output table.parquet",
+    ),
+)
 @click.option("--manifest", required=True, metavar="FILE.csv", help="One row a job: model, gpus, batch, arch.")
 @click.option("--output", required=True, metavar="FILE", help="The job table: .parquet or .csv.")
 @shared.cluster_option("pai-paper-base")
