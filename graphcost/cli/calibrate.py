@@ -21,7 +21,7 @@ LIMIT_S = 300.0
     "calibrate",
     epilog=examples(
         "graphcost calibrate --quick",
-        "graphcost calibrate --workers 2 --name laptop --output machines",
+        "graphcost calibrate --quick --workers 2 --name laptop --output machines",
     ),
 )
 @click.option(

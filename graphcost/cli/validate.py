@@ -19,7 +19,7 @@ from graphcost.validation import tables_in, validate
 @click.command(
     "validate",
     epilog=examples(
-        "graphcost validate",
+        "graphcost validate --sample 20 --seed 1",
         "graphcost validate step_times.csv --sample 20 --rows errors.csv",
     ),
 )
