@@ -1,13 +1,13 @@
 """README.md and docs/*.md as scripts: what they show of a terminal is made by the commands they show.
 
-``python -m benchmarks.captures`` prints the captures, ``--write`` puts them into the pages, and a test compares. A page
-is played from top to bottom in one scratch folder with the ONNX files of the onnx wheel::
+``python -m benchmarks.captures`` prints the captures, ``--write`` puts them into the pages, and a test compares. A
+page is played from top to bottom in one scratch folder with the ONNX files of the onnx wheel::
 
     <!-- capture: graphcost analyze light_resnet50.onnx --gpus 8 -->   a text block: the command, its stdout, its code
     <!-- file: graphcost.toml -->                                      the block is written to that file
     ```sh                                                              the block is run by bash and must end with 0,
     <!-- exit: 1 -->                                                   or with the code that stands before it
-    <!-- installs -->                                                  not played: a block that installs (a slow test does)
+    <!-- installs -->                                                  not played but by a slow test: it installs
     <!-- table: benchmarks/README.md: | table | rows -->               the table of that file that starts so
 """
 
@@ -119,7 +119,9 @@ def _scratch() -> Iterator[None]:
         paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         with _environment(
             COLUMNS="100", HOME=scratch, PRE_COMMIT_HOME=str(Path(scratch, "pre-commit")), PYTHONPATH=paths,
-            PATH=f"{commands}{os.pathsep}{os.environ['PATH']}", PYTEST_ADDOPTS="-p no:cacheprovider",
+            PATH=f"{commands}{os.pathsep}{os.environ['PATH']}", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1",
+            PYTEST_ADDOPTS="-p graphcost.pytest_plugin -p no:cacheprovider",  # an entry point, once installed
+
             GIT_CONFIG_COUNT=str(len(git)),
             **{f"GIT_CONFIG_KEY_{number}": key for number, key in enumerate(git)},
             **{f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(git.values())},
