@@ -54,8 +54,10 @@ def command(
 ) -> int:  # fmt: skip
     """Predict every row of the measured TABLEs (CSV files or folders), and say how far off.
 
-    Without a TABLE: the published measurements that graphcost ships. Exits 1 where a table is out
-    of tolerance. Rows that cannot be predicted are counted with their reason.
+    Without a TABLE: the published measurements that graphcost ships.
+
+    Exits 1 where a table is out of tolerance. Rows that cannot be predicted are counted
+    with their reason.
     """
     found = validate(
         tables_in(tables),
