@@ -37,7 +37,7 @@ def reference() -> str:
         "# Reference",
         "Made from the code by `python -m benchmarks.docs_reference --write`.",
         "## Commands",
-        *_commands(cli, ("graphcost",)),
+        *_commands(cli, "graphcost"),
         "## Configuration",
         "Keys of `graphcost.toml`, or of `[tool.graphcost]` in `pyproject.toml`. Options of `analyze` and\n"
         "budgets go for the project and for a `[[models]]` entry.",
@@ -80,15 +80,15 @@ def reference() -> str:
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
-def _commands(command: click.Command, words: tuple[str, ...]) -> Iterator[str]:
-    context = click.Context(command, info_name=" ".join(words), terminal_width=WIDTH)
-    yield f"### {' '.join(words)}"
+def _commands(command: click.Command, name: str, parent: click.Context | None = None) -> Iterator[str]:
+    context = click.Context(command, parent, name, terminal_width=WIDTH, **command.context_settings)
+    yield f"### {context.command_path}"
     yield f"```text\n{command.get_help(context)}\n```"
     if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            found = command.get_command(context, name)
+        for one in command.list_commands(context):
+            found = command.get_command(context, one)
             assert found is not None
-            yield from _commands(found, (*words, name))
+            yield from _commands(found, one, context)
 
 
 def _keys(keys: Iterable[Key]) -> str:

@@ -20,16 +20,16 @@ SLOW = ("graphcost calibrate", "graphcost validate", "graphcost fleet sweep")
 
 
 def commands(
-    command: click.Command = cli, words: tuple[str, ...] = ("graphcost",)
+    command: click.Command = cli, name: str = "graphcost", parent: click.Context | None = None
 ) -> Iterator[tuple[str, click.Command, click.Context]]:
     """Every command and group, by its words."""
-    context = click.Context(command, info_name=words[-1], max_content_width=110)
-    yield " ".join(words), command, context
+    context = click.Context(command, parent, name, **command.context_settings)
+    yield context.command_path, command, context
     if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            found = command.get_command(context, name)
+        for one in command.list_commands(context):
+            found = command.get_command(context, one)
             assert found is not None
-            yield from commands(found, (*words, name))
+            yield from commands(found, one, context)
 
 
 COMMANDS = {words: (command, context) for words, command, context in commands()}
