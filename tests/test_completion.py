@@ -152,8 +152,10 @@ def bash(commands: Path) -> Iterator[Bash]:
         ("graphcost ana", "graphcost analyze "),
         ("graphcost analyze zoo:resnet5", "graphcost analyze zoo:resnet50 "),
         ("graphcost analyze det", "graphcost analyze detector.onnx "),
-        ("graphcost analyze zoo:mlp --arch=pea", "graphcost analyze zoo:mlp --arch=pearl "),
-        ("graphcost devices aws-p3.16", "graphcost devices aws-p3.16xlarge "),
+        pytest.param(
+            "graphcost analyze zoo:mlp --arch=pea", "graphcost analyze zoo:mlp --arch=pearl ", marks=pytest.mark.slow
+        ),
+        pytest.param("graphcost devices aws-p3.16", "graphcost devices aws-p3.16xlarge ", marks=pytest.mark.slow),
     ],
 )
 def test_the_tab_key(bash: Bash, typed: str, becomes: str) -> None:

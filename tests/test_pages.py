@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from integrations.test_pre_commit import reachable
+from helpers import reachable
 
 from benchmarks.captures import README, ROOT, captured, pages, scripts
 from benchmarks.docs_reference import REFERENCE, reference

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from helpers import RESNET50
+from helpers import RESNET50, reachable
 from integrations.action_runner import Runner, github_api
-from integrations.test_pre_commit import reachable
 from project.helpers_project import BOUND, CLEAR, HEAD, Folder
 from project.test_revisions import SARIF_SCHEMA
 

@@ -6,11 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import pytest
+from helpers import reachable
 from project.helpers_project import BOUND, CLEAR, HEAD, Folder
 
 pytest.importorskip("pre_commit", reason="pre-commit is not installed")
@@ -129,16 +128,6 @@ def test_against_a_branch_in_the_hook_of_a_linked_worktree(folder: Folder, hooks
     done = subprocess.run(["git", "commit", "-m", "work"], capture_output=True, text=True, check=False, cwd=linked)
     said = done.stdout + done.stderr
     assert done.returncode == 1 and "1 of 1 models fail; 1 changed against main" in said, said
-
-
-def reachable(url: str = "https://pypi.org/simple/click/") -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=10):
-            return True
-    except urllib.error.HTTPError:
-        return True
-    except OSError:
-        return False
 
 
 @pytest.mark.slow
