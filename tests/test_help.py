@@ -71,6 +71,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "machines").mkdir()
     (place / "graphcost.toml").write_text(f'{HEAD}[[models]]\nsource = "model.onnx"\n', "utf-8")
     (place / "jobs.csv").write_text("model,gpus,batch,arch\nmodel.onnx,8,32,allreduce-local\n", "utf-8")
+    (place / "philly.csv").write_text("submit_s,duration_s,num_gpus,vc\n0,360000,1,a\n5,360000,8,a\n", "utf-8")
     project = Folder(place, None)  # type: ignore[arg-type]
     project.git("init", "-q", "-b", "main")
     project.commit("a project")

@@ -153,8 +153,8 @@ def _arch(base: Outcome) -> Iterator[Change]:
         return
     fullest = place.cluster.server.gpus
     for name, arch in ARCHITECTURES.items():
-        if name in (now, "single") or (name == "pearl" and not base.plan.rows_bytes):
-            continue  # without lookup tables PEARL is AllReduce
+        if name in (now, "single", "dataparallel") or (name == "pearl" and not base.plan.rows_bytes):
+            continue  # nn.DataParallel is what torch advises against; without lookup tables PEARL is AllReduce
         held = _holds(arch, replace(place, servers=-(-place.gpus // fullest)))
         if held:
             yield Change(

@@ -7,7 +7,7 @@ make (``exchanges``). It sees the step's plan and the placement, never the graph
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -137,6 +137,9 @@ class Architecture(Protocol):
     def local_plan(self, plan: StepPlan, placement: Placement) -> StepPlan:
         """What one GPU runs and holds of ``plan``."""
 
+    def host_s(self, once: Mapping[Phase, float], plan: StepPlan, placement: Placement) -> Mapping[Phase, float]:
+        """Host seconds of each phase of a micro-batch, from those of launching ``plan`` once."""
+
     def exchanges(self, plan: StepPlan, placement: Placement) -> tuple[Exchange, ...]:
         """What a step sends under the ``calibrated`` profile."""
 
@@ -144,7 +147,15 @@ class Architecture(Protocol):
         """Device memory that the exchanges hold throughout, beside gradients and weights."""
 
 
-class Replicated:
+class ProcessPerGpu:
+    """Every GPU has a process of its own, which launches what that GPU runs."""
+
+    def host_s(self, once: Mapping[Phase, float], plan: StepPlan, placement: Placement) -> Mapping[Phase, float]:
+        """As for one GPU."""
+        return once
+
+
+class Replicated(ProcessPerGpu):
     """Every GPU runs and holds all of it."""
 
     def local_plan(self, plan: StepPlan, placement: Placement) -> StepPlan:

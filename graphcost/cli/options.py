@@ -14,7 +14,7 @@ from graphcost.engine.input import InputPipeline
 from graphcost.engine.timeline import BUCKETINGS, Overlap
 from graphcost.errors import UsageError
 from graphcost.frontends.options import LoadOptions
-from graphcost.many import BACKENDS
+from graphcost.many import BACKENDS, LOCAL
 from graphcost.placing import DEFAULT_CLUSTER, AnalysisOptions
 from graphcost.predict import Profile
 from graphcost.recipe import OPTIMIZERS, Execution, Layout, OptimizerKernels, Precision
@@ -200,7 +200,11 @@ format_options = _stack(
 )  # fmt: skip
 
 backend_option = click.option(
-    "--backend", type=click.Choice(list(BACKENDS)), default="local", show_default=True, help="What runs the workers."
+    "--backend",
+    type=click.Choice(list(BACKENDS)),
+    default=LOCAL,
+    show_default=True,
+    help="What runs the workers: processes of this machine, or a Ray cluster (the running one, else one of its own).",
 )
 
 shared_flags = _stack(

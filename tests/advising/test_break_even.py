@@ -213,7 +213,7 @@ def test_a_path_goes_one_way_and_arrives(start: int, end: int, ratio: float) -> 
     assert walked == sorted(set(walked), reverse=end < start)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(limit=st.floats(0.05, 0.95), gpus=st.sampled_from([9, 16, 24]), batch=st.sampled_from([8, 64, 300]))
 def test_network_is_inverted_wherever_the_limit_is(product: str, limit: float, gpus: int, batch: int) -> None:
     servers = -(-gpus // 8)

@@ -133,7 +133,7 @@ rates = {
 values = st.sampled_from(sorted(rates)).flatmap(lambda name: st.tuples(st.just(name), rates[name].map(float)))
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(
     first=values,
     second=values,
