@@ -156,21 +156,30 @@ def analyze(
     >>> result.placement.arch, result.graph.params
     ('allreduce', 669706)
     """
+    made = options_of(
+        arch=arch, gpus=gpus, cluster=cluster, batch=batch, dims=dims, input_shapes=input_shapes,
+        input_values=input_values, **options,
+    )  # fmt: skip
+    return analyze_with(source, made, example_inputs=example_inputs)
+
+
+def options_of(
+    *,
+    batch: int | None = None,
+    dims: Mapping[str, int] | None = None,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    input_values: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> AnalysisOptions:
+    """Keywords of :func:`analyze` to ``AnalysisOptions``; raises ``UsageError`` for one that there is not."""
     values = {name: as_values(value) for name, value in (input_values or {}).items()}
     shapes = {name: tuple(shape) for name, shape in (input_shapes or {}).items()}
     try:
-        made = AnalysisOptions(
-            arch=arch,
-            gpus=gpus,
-            cluster=cluster,
-            load=LoadOptions(batch, dict(dims or {}), shapes, values),
-            **options,
-        )
+        return AnalysisOptions(load=LoadOptions(batch, dict(dims or {}), shapes, values), **options)
     except TypeError as error:
         known = list(AnalysisOptions.__dataclass_fields__)
         unknown = next((name for name in options if name not in known), "")
         raise UsageError(f"analyze() has no option {unknown!r}{did_you_mean(unknown, known)}") from error
-    return analyze_with(source, made, example_inputs=example_inputs)
 
 
 _REBATCHED = frozenset({"onnx", "savedmodel", "tensorflow-graph", "keras", "keras-h5"})
