@@ -1,10 +1,11 @@
 """One update of the policy and its value baseline (Peng et al., DL2, section 4.3).
 
-loss = -mean(weight * A * log pi(a|s)) - entropy_weight * mean entropy; the value network is drawn to the return R.
-``slot`` credit, as published: A = R - V(s) for every action of a slot. ``step`` credit: A = V(s') - V(s), what
-one action adds to what the critic expects of the slot, and R - V(s) for the void that ends it; not in DL2's paper,
-whose single reward for the hundreds of actions of a large cluster's slot tells little of each. Advantages are
-divided by their spread in the batch, so that the entropy's weight means the same whatever the rewards are.
+loss = -mean(weight * A * log pi(a|s)) - entropy_weight * mean entropy. ``slot`` credit, as published: R, the slot's
+reward, is the same for all of its actions, and A = R - V(s). ``step`` credit, not in DL2's paper, whose single reward
+for the hundreds of actions of a slot tells little of each: every action is rewarded with what it adds to its job's
+progress (r, from ``progress``), R is the sum of the slot's rewards from there on, and A = r + V(s') - V(s), with
+V = 0 once the slot has ended. Advantages are divided by their spread in the batch, so that the entropy's weight
+means the same whatever the rewards are.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 CREDITS = ("step", "slot")
 LARGEST_GRADIENT = 1.0
 """assumed: the norm to which a gradient is cut."""
+
+UNLIKELY = 0.01
+"""assumed: an action less probable than this is pushed down in proportion only. A replayed or forced one that the
+policy has long given up would drive its logit without end, since nothing corrects for who chose it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +66,17 @@ class ActorCritic:
         with torch.inference_mode():
             return float(self.value(torch.from_numpy(state[None]))[0])
 
-    def update(self, samples: Samples, weights: NDArray[np.float32], *, actor: bool = True) -> tuple[Loss, np.ndarray]:
-        """One step of both networks, of the value alone without ``actor``; the loss and the advantages before it."""
+    def update(
+        self, samples: Samples, rewards: NDArray[np.float32], weights: NDArray[np.float32], *, actor: bool = True
+    ) -> tuple[Loss, np.ndarray]:
+        """One step of both networks, of the value alone without ``actor``; the loss and the advantages before it.
+
+        ``rewards``: of single actions, for ``step`` credit.
+        """
         torch = torch_module()
-        states, returns, importance = (
-            torch.from_numpy(part) for part in (samples.states, samples.returns, weights)
-        )
+        states, returns, importance = (torch.from_numpy(part) for part in (samples.states, samples.returns, weights))
         values = self.value(states)
-        advantages = self._advantages(samples, values.detach())
+        advantages = self._advantages(samples, torch.from_numpy(rewards), values.detach())
         value_loss = (importance * (values - returns) ** 2).mean()
         if self.critic:
             _step(self.value, self.value_optimizer, value_loss)
@@ -78,12 +86,13 @@ class ActorCritic:
             chosen = odds.gather(1, torch.from_numpy(samples.actions)[:, None]).squeeze(1)
             entropy = -(odds.exp() * odds).sum(1).mean()
             scaled = advantages / (advantages.std(correction=0) + 1e-6)
-            policy_loss = -(importance * scaled * chosen).mean()
+            gone = (chosen.detach().exp() / UNLIKELY).clamp(max=1.0)
+            policy_loss = -(importance * torch.where(scaled < 0, gone * scaled, scaled) * chosen).mean()
             _step(self.policy, self.policy_optimizer, policy_loss - self.entropy_weight * entropy)
         loss = Loss(float(policy_loss.detach()), float(value_loss.detach()), float(entropy.detach()))
         return loss, advantages.numpy()
 
-    def _advantages(self, samples: Samples, values: torch.Tensor) -> torch.Tensor:
+    def _advantages(self, samples: Samples, rewards: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         torch = torch_module()
         returns = torch.from_numpy(samples.returns)
         if not self.critic:
@@ -92,7 +101,7 @@ class ActorCritic:
             return returns - values
         with torch.no_grad():
             after = self.value(torch.from_numpy(samples.nexts))
-        return torch.where(torch.from_numpy(samples.ends), returns, after) - values
+        return rewards + after.masked_fill(torch.from_numpy(samples.ends), 0.0) - values
 
 
 def _step(network: Network, optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:

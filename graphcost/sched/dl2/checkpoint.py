@@ -22,7 +22,9 @@ POLICY, TRAINING = "graphcost-dl2-policy-1", "graphcost-dl2-training-1"
 
 def save_policy(path: Path, network: Network, origin: Mapping[str, Any]) -> None:
     """``origin``: plain values that say how it was made."""
-    write(path, POLICY, {"spec": _plain(network.spec), "weights": network.layers.state_dict(), "origin": dict(origin)})
+    write(
+        path, POLICY, {"spec": _plain(network.spec), "weights": network.layers.state_dict(), "origin": dict(origin)}
+    )
 
 
 def load_policy(path: Path, *, sampled: bool = False) -> tuple[Policy, dict[str, Any]]:

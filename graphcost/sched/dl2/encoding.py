@@ -82,6 +82,11 @@ class SlotEncoder:
         self._open_window()
         return True
 
+    def row_of(self, job: JobView) -> State:
+        """A job's row as it stands, in the window or not."""
+        found: State = state((job,), self.allocation, self.spec.models, 1)[0]
+        return found
+
     def action_of(self, job_id: str, workers: int, ps: int) -> int | None:
         """The action that adds these tasks; None for a job outside the window or tasks that are no action."""
         if (workers, ps) not in ACTIONS or job_id not in self._rows:

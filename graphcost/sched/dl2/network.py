@@ -47,7 +47,7 @@ class Network:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.layers = _dense(spec, value) if spec.network == "dense" else _shared(spec, value)
-        self._scale = torch.tensor([*([1.0] * len(spec.models)), *SCALES])
+        self._scale = torch.tensor(scales(spec))
 
     def __call__(self, states: torch.Tensor) -> torch.Tensor:
         """``[n, window, columns]`` to logits ``[n, 3 window + 1]``, or to values ``[n]``."""
@@ -88,7 +88,13 @@ def probabilities(network: Network, state: State, mask: Mask) -> np.ndarray:
     return weights / weights.sum()
 
 
-def _layers(*widths: int) -> Any:
+def scales(spec: PolicySpec) -> list[float]:
+    """A factor a column of the state."""
+    return [*([1.0] * len(spec.models)), *SCALES]
+
+
+def layers(*widths: int) -> Any:
+    """Fully connected, ReLU between."""
     torch = torch_module()
     made: list[Any] = []
     for into, out in zip(widths, widths[1:], strict=False):
@@ -99,13 +105,13 @@ def _layers(*widths: int) -> Any:
 def _dense(spec: PolicySpec, value: bool) -> Any:
     torch = torch_module()
     out = 1 if value else spec.actions
-    return torch.nn.ModuleDict({"all": _layers(spec.window * spec.columns, spec.hidden, spec.hidden, out)})
+    return torch.nn.ModuleDict({"all": layers(spec.window * spec.columns, spec.hidden, spec.hidden, out)})
 
 
 def _shared(spec: PolicySpec, value: bool) -> Any:
     torch = torch_module()
     width = spec.hidden
-    row = torch.nn.Sequential(_layers(spec.columns, width, width), torch.nn.ReLU())
+    row = torch.nn.Sequential(layers(spec.columns, width, width), torch.nn.ReLU())
     return torch.nn.ModuleDict(
-        {"row": row, "head": _layers(2 * width, width, 1 if value else 3), "whole": _layers(width, width, 1)}
+        {"row": row, "head": layers(2 * width, width, 1 if value else 3), "whole": layers(width, width, 1)}
     )

@@ -25,8 +25,8 @@ ALPHA, BETA, BETA_RISE, SMALLEST, LARGEST = 0.9, 0.1, 1e-4, 0.01, 4.0
 class Samples:
     """One slot's samples in order, or any drawn ones. ``ends``: the last of its slot, always a void.
 
-    ``returns``: the slot's reward and what follows it, the same for all samples of a slot. ``nexts``: the state after
-    the action; of a slot's last it has no meaning.
+    ``returns``: what the value network is drawn to (see ``actor_critic``). ``afters``: the job's row after the action,
+    zero for void. ``nexts``: the state after the action; of a slot's last it has no meaning.
     """
 
     states: NDArray[np.float32]
@@ -34,6 +34,7 @@ class Samples:
     actions: NDArray[np.int64]
     returns: NDArray[np.float32]
     ends: NDArray[np.bool_]
+    afters: NDArray[np.float32]
     nexts: NDArray[np.float32]
 
     def __len__(self) -> int:
@@ -52,6 +53,7 @@ class Replay:
         self._actions = np.zeros(capacity, np.int64)
         self._returns = np.zeros(capacity, np.float32)
         self._ends = np.zeros(capacity, bool)
+        self._afters = np.zeros((capacity, spec.columns), np.float32)
         self._priorities = np.zeros(capacity)
         self.size = self._next = self.draws = 0
 
@@ -68,7 +70,7 @@ class Replay:
         count = len(slot.actions[kept])
         at = (self._next + np.arange(count)) % self.capacity
         self._states[at], self._masks[at], self._actions[at] = slot.states[kept], slot.masks[kept], slot.actions[kept]
-        self._returns[at], self._ends[at] = slot.returns[kept], slot.ends[kept]
+        self._returns[at], self._ends[at], self._afters[at] = slot.returns[kept], slot.ends[kept], slot.afters[kept]
         mean = float(self._returns[: self.size].mean()) if self.size else 0.0
         self._priorities[at] = np.maximum(1.0, slot.returns[kept] - mean)
         self.size = min(self.capacity, self.size + count)
@@ -101,7 +103,7 @@ class Replay:
         after = (picked + 1) % self.capacity  # samples lie in the order they were made
         return Samples(
             self._states[picked], self._masks[picked], self._actions[picked], self._returns[picked],
-            self._ends[picked], self._states[after],
+            self._ends[picked], self._afters[picked], self._states[after],
         )  # fmt: skip
 
     def contents(self) -> dict[str, Any]:

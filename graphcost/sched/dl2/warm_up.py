@@ -54,7 +54,9 @@ def labels_of(view: SlotView, decision: Decision, spec: PolicySpec) -> Iterator[
         yield slot.state.copy(), slot.mask.copy(), spec.void
 
 
-def cross_entropy_step(network: Network, optimizer: torch.optim.Optimizer, labels: Labels, picked: np.ndarray) -> float:
+def cross_entropy_step(
+    network: Network, optimizer: torch.optim.Optimizer, labels: Labels, picked: np.ndarray
+) -> float:
     """One update on the samples ``picked``; the loss before it, nats a sample."""
     torch = torch_module()
     states, masks, actions = (

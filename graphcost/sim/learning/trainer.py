@@ -20,10 +20,11 @@ from graphcost.sched.dl2.encoding import PolicySpec
 from graphcost.sched.dl2.exploration import Exploration
 from graphcost.sched.dl2.network import Network, torch_module
 from graphcost.sched.dl2.policy import Policy
+from graphcost.sched.dl2.progress import ProgressModel
 from graphcost.sched.dl2.replay import Replay
 from graphcost.sched.dl2.warm_up import Labels, cross_entropy_step, shuffled
 from graphcost.sim.learning.options import TrainingOptions
-from graphcost.sim.learning.rollout import slots_of
+from graphcost.sim.learning.rollout import FilledSlot, slots_of
 from graphcost.sim.learning.teaching import taught
 from graphcost.sim.learning.validating import mean_jct_s
 from graphcost.sim.setup import Setup
@@ -73,6 +74,7 @@ class Trainer:
             options.critic,
         )
         self.replay = Replay(options.replay, options.buffer, self.spec)
+        self.progress = ProgressModel(self.spec, options.value_learning_rate, options.seed + 2)
         self._draw = np.random.default_rng((options.seed, 1))
         self._taken = np.zeros(3, np.int64)
         self._warmed = self._critic_updates = self._updates = self._traces = 0
@@ -130,17 +132,27 @@ class Trainer:
             seed = self._train[self._traces % len(self._train)]
             jobs, _, _ = self.setup.draw(seed, Split.TRAIN)
             run = Simulation(list(jobs), self.setup.cluster, self.setup.speeds, self.setup.settings(seed))
-            for slot in slots_of(
-                run, self.policy, exploration, self._taken, self._draw, self.learner.value_of, options.discount
-            ):
-                rewards.append(float(slot.returns[0]))
-                self.replay.add(slot)
+            for slot in slots_of(run, self.policy, exploration, self._taken, self._draw):
+                rewards.append(slot.reward)
+                self.progress.add(slot.rows, slot.shares)
+                self.replay.add(replace(slot.samples, returns=self._returns(slot)))
                 if self.replay.ready:
                     losses += self._learn()
             self._traces += 1
             if self._updates - since >= options.validate_every or self._updates >= options.updates:
                 yield self._record(REINFORCE, losses, None, float(np.mean(rewards)))
                 losses, rewards, since = [], [], self._updates
+
+    def _returns(self, slot: FilledSlot) -> np.ndarray:
+        """What each sample of a slot is credited with, from there on (see ``actor_critic``)."""
+        samples = slot.samples
+        if self.options.credit == "step":
+            gains = self.progress.gains(samples.states, samples.actions, samples.afters)
+            return np.cumsum(gains[::-1])[::-1].astype(np.float32)
+        after = 0.0
+        if self.options.discount and slot.next_state is not None:
+            after = self.options.discount * self.learner.value_of(slot.next_state)
+        return np.full(len(samples), slot.reward + after, np.float32)
 
     def _learn(self) -> list[Loss]:
         """The updates after a slot; the critic's first ones leave the policy as it is."""
@@ -149,8 +161,10 @@ class Trainer:
             actor = self._critic_updates >= options.critic_updates or not options.critic
             if actor and self._updates >= options.updates:
                 break
+            self.progress.learn(options.batch, self._draw)
             picked, samples, weights = self.replay.draw(options.batch, self._draw)
-            loss, advantages = self.learner.update(samples, weights, actor=actor)
+            gains = self.progress.gains(samples.states, samples.actions, samples.afters)
+            loss, advantages = self.learner.update(samples, gains, weights, actor=actor)
             self.replay.renew(picked, advantages)
             if actor:
                 self._updates += 1
@@ -193,6 +207,7 @@ class Trainer:
             "value": self.value.layers.state_dict(),
             "best": self.best_weights,
             "optimizers": [one.state_dict() for one in self._optimizers()],
+            "progress": self.progress.contents(),
             "replay": {
                 name: torch.from_numpy(part) if isinstance(part, np.ndarray) else part
                 for name, part in replayed.items()
@@ -214,6 +229,7 @@ class Trainer:
         self.best_weights = dict(contents["best"])
         for optimizer, state in zip(self._optimizers(), contents["optimizers"], strict=True):
             optimizer.load_state_dict(state)
+        self.progress.restore(contents["progress"])
         self.replay.restore(
             {
                 name: part.numpy() if isinstance(part, torch.Tensor) else part
