@@ -1,4 +1,4 @@
-"""Policies and training states as files of torch's, read as data alone (``weights_only``), written whole or not at all.
+"""Policies and training states as torch files, read as data alone (``weights_only``), written whole or not at all.
 
 A policy file holds a shape, weights and where they come from; a training state everything that a run needs to go
 on as if it had never stopped.
@@ -51,14 +51,14 @@ def load_weights(path: Path, network: Network, weights: Mapping[str, Any]) -> No
         needs = list(wanted[name].shape) if name in wanted else None
         if have != needs:
             raise DataFileError(
-                f"{path}: weights of another shape: {name} is {have or 'missing'}, a {network.spec.network} network of "
-                f"{len(network.spec.models)} models and {network.spec.hidden} units has {needs or 'none'}"
+                f"{path}: weights of another shape: {name} is {have or 'missing'}; a {network.spec.network} network "
+                f"of {len(network.spec.models)} models and {network.spec.hidden} units has {needs or 'none'}"
             )
     network.layers.load_state_dict(weights)
 
 
 def write(path: Path, kind: str, contents: Mapping[str, Any]) -> None:
-    """Whole, by renaming: a killed writer leaves the file before. Raises ``UsageError`` where it cannot be written."""
+    """By renaming: a killed writer leaves the file before. Raises ``UsageError`` where it cannot be written."""
     torch = torch_module()
     partial = path.with_name(path.name + ".part")
     try:
@@ -84,7 +84,8 @@ def read(path: Path, kind: str) -> dict[str, Any]:
     have = found.get("kind") if isinstance(found, dict) else None
     if have != kind:
         raise DataFileError(f"{path}: holds {have or 'something else'}, not {what} ({kind}) of `schedule train`")
-    return found
+    contents: dict[str, Any] = found
+    return contents
 
 
 def _plain(spec: PolicySpec) -> dict[str, Any]:

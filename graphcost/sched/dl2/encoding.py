@@ -50,7 +50,7 @@ class PolicySpec:
 
 
 class SlotEncoder:
-    """One slot being filled. ``state``: window x columns; ``mask``: True where an action is possible; void always is."""
+    """One slot being filled. ``state``: window x columns; ``mask``: True where an action can be taken; void can."""
 
     def __init__(self, view: SlotView, spec: PolicySpec) -> None:
         self.spec, self.allocation = spec, Allocation(view)

@@ -8,6 +8,7 @@ Deep Sets, NeurIPS'17; not in DL2's paper). No normalisation: that of DL2's code
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 NETWORKS = ("shared", "dense")
 
 SCALES = (1 / 16, 1.0, 4.0, 1 / 8, 1 / 8)
-"""Brings slots waited, remaining share, dominant share, workers and servers to about one. assumed: caps of 16 or 32."""
+"""Bring slots waited, remaining and dominant share, workers and servers to about one. assumed: caps of 16 or 32."""
 
 
 def torch_module() -> Any:
@@ -59,7 +60,8 @@ class Network:
         there = (states[..., : len(self.spec.models) + 2] != 0).any(-1, keepdim=True)
         rows = self.layers["row"](scaled) * there
         whole = rows.sum(1) / 8  # assumed: as many jobs as are usual at once, to keep the sum near one
-        each = self.layers["head"](torch.cat((rows, whole.unsqueeze(1).expand_as(rows)), 2))
+        joined = self.layers["own"](rows) + self.layers["others"](whole).unsqueeze(1)
+        each = self.layers["head"](joined.relu())
         if self._value:
             return (each * there).sum((1, 2)) + self.layers["whole"](whole).squeeze(1)
         return torch.cat((each.flatten(1), self.layers["whole"](whole)), 1)
@@ -85,7 +87,8 @@ def probabilities(network: Network, state: State, mask: Mask) -> np.ndarray:
         logits = network(torch.from_numpy(state[None]))[0].numpy().astype(np.float64)
     allowed = np.where(mask, logits, -np.inf)
     weights = np.exp(allowed - allowed.max())
-    return weights / weights.sum()
+    odds: np.ndarray = weights / weights.sum()
+    return odds
 
 
 def scales(spec: PolicySpec) -> list[float]:
@@ -97,7 +100,7 @@ def layers(*widths: int) -> Any:
     """Fully connected, ReLU between."""
     torch = torch_module()
     made: list[Any] = []
-    for into, out in zip(widths, widths[1:], strict=False):
+    for into, out in itertools.pairwise(widths):
         made += [torch.nn.Linear(into, out), torch.nn.ReLU()]
     return torch.nn.Sequential(*made[:-1])
 
@@ -113,5 +116,11 @@ def _shared(spec: PolicySpec, value: bool) -> Any:
     width = spec.hidden
     row = torch.nn.Sequential(layers(spec.columns, width, width), torch.nn.ReLU())
     return torch.nn.ModuleDict(
-        {"row": row, "head": layers(2 * width, width, 1 if value else 3), "whole": layers(width, width, 1)}
+        {
+            "row": row,
+            "own": torch.nn.Linear(width, width),
+            "others": torch.nn.Linear(width, width, bias=False),
+            "head": torch.nn.Linear(width, 1 if value else 3),
+            "whole": layers(width, width, 1),
+        }
     )

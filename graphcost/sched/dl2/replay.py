@@ -25,8 +25,8 @@ ALPHA, BETA, BETA_RISE, SMALLEST, LARGEST = 0.9, 0.1, 1e-4, 0.01, 4.0
 class Samples:
     """One slot's samples in order, or any drawn ones. ``ends``: the last of its slot, always a void.
 
-    ``returns``: what the value network is drawn to (see ``actor_critic``). ``afters``: the job's row after the action,
-    zero for void. ``nexts``: the state after the action; of a slot's last it has no meaning.
+    ``returns``: what the value network is drawn to (see ``actor_critic``). ``afters``: the job's row after the
+    action, zero for void. ``nexts``: the state after the action; of a slot's last it has no meaning.
     """
 
     states: NDArray[np.float32]
@@ -121,4 +121,4 @@ class Replay:
         self.size, self._next, self.draws = (int(contents[name]) for name in ("size", "next", "draws"))
 
 
-_ARRAYS = tuple(one.name for one in fields(Samples) if one.name != "nexts") + ("priorities",)
+_ARRAYS = (*tuple(one.name for one in fields(Samples) if one.name != "nexts"), "priorities")

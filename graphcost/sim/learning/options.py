@@ -1,4 +1,4 @@
-"""What a training run is told; names and defaults are the command line's."""
+"""What a training run is told, and what it reports; names and defaults are the command line's."""
 
 from __future__ import annotations
 
@@ -57,3 +57,21 @@ class TrainingOptions:
                 raise UsageError(f"--{name} {getattr(self, name):g}: from 0 to 1")
         if self.batch > self.buffer:
             raise UsageError(f"--batch {self.batch}: more samples than --buffer {self.buffer} holds")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A line of the learning curve. Losses are means since the line before, None where there was no update.
+
+    ``updates``: of the phase. ``mean_jct_s``: on the validation traces. ``best``: the policy kept is this one.
+    """
+
+    phase: str
+    updates: int
+    traces: int
+    policy_loss: float | None
+    value_loss: float | None
+    entropy: float | None
+    reward_per_slot: float | None
+    mean_jct_s: float
+    best: bool

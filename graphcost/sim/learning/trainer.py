@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -23,33 +23,15 @@ from graphcost.sched.dl2.policy import Policy
 from graphcost.sched.dl2.progress import ProgressModel
 from graphcost.sched.dl2.replay import Replay
 from graphcost.sched.dl2.warm_up import Labels, cross_entropy_step, shuffled
-from graphcost.sim.learning.options import TrainingOptions
+from graphcost.sim.learning.options import Record, TrainingOptions
 from graphcost.sim.learning.rollout import FilledSlot, slots_of
 from graphcost.sim.learning.teaching import taught
 from graphcost.sim.learning.validating import mean_jct_s
-from graphcost.sim.setup import Setup
+from graphcost.sim.setup import Setup, SetupOptions
 from graphcost.sim.simulation import Simulation
 from graphcost.sim.workloads import Split, seeds_of
 
 WARM_UP, REINFORCE = "warm-up", "reinforce"
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A line of the learning curve. Losses are means since the line before, None where there was no update.
-
-    ``updates``: of the phase. ``mean_jct_s``: on the validation traces. ``best``: the policy kept is this one.
-    """
-
-    phase: str
-    updates: int
-    traces: int
-    policy_loss: float | None
-    value_loss: float | None
-    entropy: float | None
-    reward_per_slot: float | None
-    mean_jct_s: float
-    best: bool
 
 
 class Trainer:
@@ -197,12 +179,24 @@ class Trainer:
         """The teacher's mean completion time on the validation traces."""
         return mean_jct_s(self.setup, self.teacher, self._validation)
 
+    def contents_options(self) -> dict[str, Any]:
+        """What the run was told, as plain values: its own options, and those of the setup that are no default."""
+        told, usual = asdict(self.setup.options), asdict(SetupOptions())
+        setup = {name: str(value) for name, value in told.items() if value != usual[name]}
+        return {**asdict(self.options), "setup": setup}
+
+    def best_policy(self) -> Network:
+        """The policy network with the best weights so far."""
+        network = Network(self.spec, value=False, seed=0)
+        network.layers.load_state_dict(self.best_weights)
+        return network
+
     def contents(self) -> dict[str, Any]:
         """Tensors and plain values from which ``restore`` goes on."""
         torch = torch_module()
         replayed = self.replay.contents()
         return {
-            "options": asdict(self.options),
+            "options": self.contents_options(),
             "policy": self.policy.layers.state_dict(),
             "value": self.value.layers.state_dict(),
             "best": self.best_weights,
@@ -218,12 +212,14 @@ class Trainer:
             "records": [asdict(record) for record in self.records],
         }
 
-    def restore(self, contents: Mapping[str, Any]) -> None:
-        """From ``contents`` of a run with the same options; raises ``UsageError`` for others."""
+    def restore(self, contents: Mapping[str, Any], name: str = "the run to resume") -> None:
+        """From ``contents`` of a run with the same options (``updates`` may grow); raises ``UsageError`` for others."""
         saved, torch = contents["options"], torch_module()
-        for name, value in asdict(replace(self.options, updates=saved["updates"])).items():
-            if saved.get(name) != value:
-                raise UsageError(f"--{name.replace('_', '-')} {value}: the run to resume has {saved.get(name)}")
+        for option, value in self.contents_options().items():
+            if option != "updates" and saved.get(option) != value:
+                raise UsageError(
+                    f"{name}: made with {option} {saved.get(option)}, not {value}; resume with its options"
+                )
         self.policy.layers.load_state_dict(contents["policy"])
         self.value.layers.load_state_dict(contents["value"])
         self.best_weights = dict(contents["best"])
