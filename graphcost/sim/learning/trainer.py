@@ -35,7 +35,7 @@ WARM_UP, REINFORCE = "warm-up", "reinforce"
 
 
 class Trainer:
-    """One training run on one setup. ``run()`` trains; ``best_weights`` are the policy's best on validation traces."""
+    """One training run on one setup. ``run()`` trains; ``best_weights`` are the best on validation traces."""
 
     def __init__(self, setup: Setup, options: TrainingOptions) -> None:
         torch = torch_module()
@@ -213,13 +213,11 @@ class Trainer:
         }
 
     def restore(self, contents: Mapping[str, Any], name: str = "the run to resume") -> None:
-        """From ``contents`` of a run with the same options (``updates`` may grow); raises ``UsageError`` for others."""
+        """From ``contents`` of a run with equal options (``updates`` may differ); raises ``UsageError`` for others."""
         saved, torch = contents["options"], torch_module()
         for option, value in self.contents_options().items():
             if option != "updates" and saved.get(option) != value:
-                raise UsageError(
-                    f"{name}: made with {option} {saved.get(option)}, not {value}; resume with its options"
-                )
+                raise UsageError(f"{name}: made with {option} {saved.get(option)}, not {value}; resume with the same")
         self.policy.layers.load_state_dict(contents["policy"])
         self.value.layers.load_state_dict(contents["value"])
         self.best_weights = dict(contents["best"])
