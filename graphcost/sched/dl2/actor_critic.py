@@ -4,7 +4,7 @@ loss = -mean(weight * A * log pi(a|s)) - entropy_weight * mean entropy. ``slot``
 reward, is the same for all of its actions, and A = R - V(s). ``step`` credit, not in DL2's paper, whose single reward
 for the hundreds of actions of a slot tells little of each: every action is rewarded with what it adds to its job's
 progress (r, from ``progress``), R is the sum of the slot's rewards from there on, and A = r + V(s') - V(s), with
-V = 0 once the slot has ended. Advantages are divided by their spread in the batch, so that the entropy's weight
+V = 0 once the slot has ended. Advantages are divided by their root mean square in the batch, so that the entropy's weight
 means the same whatever the rewards are.
 """
 
@@ -85,7 +85,7 @@ class ActorCritic:
             odds = log_probabilities(self.policy(states), torch.from_numpy(samples.masks))
             chosen = odds.gather(1, torch.from_numpy(samples.actions)[:, None]).squeeze(1)
             entropy = -(odds.exp() * odds).sum(1).mean()
-            scaled = advantages / (advantages.std(correction=0) + 1e-6)
+            scaled = advantages / (advantages.square().mean().sqrt() + 1e-8)
             gone = (chosen.detach().exp() / UNLIKELY).clamp(max=1.0)
             policy_loss = -(importance * torch.where(scaled < 0, gone * scaled, scaled) * chosen).mean()
             _step(self.policy, self.policy_optimizer, policy_loss - self.entropy_weight * entropy)

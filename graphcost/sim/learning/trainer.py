@@ -213,7 +213,7 @@ class Trainer:
         }
 
     def restore(self, contents: Mapping[str, Any], name: str = "the run to resume") -> None:
-        """From ``contents`` of a run with equal options (``updates`` may differ); raises ``UsageError`` for others."""
+        """From ``contents`` of a run with equal options (``updates`` may differ); else raises ``UsageError``."""
         saved, torch = contents["options"], torch_module()
         for option, value in self.contents_options().items():
             if option != "updates" and saved.get(option) != value:
