@@ -4,8 +4,8 @@ loss = -mean(weight * A * log pi(a|s)) - entropy_weight * mean entropy. ``slot``
 reward, is the same for all of its actions, and A = R - V(s). ``step`` credit, not in DL2's paper, whose single reward
 for the hundreds of actions of a slot tells little of each: every action is rewarded with what it adds to its job's
 progress (r, from ``progress``), R is the sum of the slot's rewards from there on, and A = r + V(s') - V(s), with
-V = 0 once the slot has ended. Advantages are divided by their root mean square in the batch, so that the entropy's weight
-means the same whatever the rewards are.
+V = 0 once the slot has ended. Advantages are divided by their root mean square in the batch, so that the weight of
+the entropy means the same whatever the rewards are.
 """
 
 from __future__ import annotations
