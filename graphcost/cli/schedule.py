@@ -9,6 +9,7 @@ import click
 
 from graphcost.cli.options import shared_flags
 from graphcost.cli.output import say, text_width, working_on, write_result
+from graphcost.cli.schedule_advise import advise_command
 from graphcost.cli.schedule_options import say_about, setup_options
 from graphcost.cli.schedule_policies import learned_schedulers, new_models
 from graphcost.cli.schedule_train import train_command
@@ -166,3 +167,4 @@ def list_command(quiet: bool, debug: bool) -> None:
 
 
 command.add_command(train_command)
+command.add_command(advise_command)

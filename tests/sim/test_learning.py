@@ -134,9 +134,23 @@ def test_compare_names_policies_and_draws(tmp_path: Path, capsys: pytest.Capture
     assert ">dl2<" in cdf.read_text("utf-8") and ">bound<" in cdf.read_text("utf-8")
     assert main([*compare, "--policy", str(policy), "--policy", str(other), "--sampled"]) == 0
     assert "dl2:q against dl2:p: +0.0 %" in capsys.readouterr().out
-    zoo = ["schedule", "compare", "--workload", "dl2-release", "--count", "3", "--nodes", "4", "--traces", "1"]
-    assert main([*zoo, "--schedulers", "drf", "--policy", str(policy)]) == 0
-    assert "warning" not in capsys.readouterr().err  # the same eight models
+    release = ["schedule", "compare", "--workload", "dl2-release", "--count", "3", "--nodes", "4", "--traces", "1"]
+    assert main([*release, "--schedulers", "drf", "--policy", str(policy)]) == 0
+    assert "trained without" not in capsys.readouterr().err  # the same eight models
+
+
+def test_a_model_that_a_policy_does_not_know(tmp_path: Path) -> None:
+    from graphcost.cli.schedule_policies import new_models
+    from graphcost.sched.dl2.checkpoint import save_policy
+    from graphcost.sched.dl2.encoding import PolicySpec
+    from graphcost.sched.dl2.network import Network
+
+    policy = tmp_path / "p.pt"
+    setup = set_up(SetupOptions(workload="dl2-development", count=6, nodes=4))
+    known = tuple(model.name for model in setup.workload.models if model.name != "wlm")
+    save_policy(policy, Network(PolicySpec(known, hidden=8), value=False, seed=0), {})
+    (note,) = new_models([policy], setup)
+    assert note == f"{policy}: trained without wlm; it tells none of them apart"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ on as if it had never stopped.
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -76,9 +77,11 @@ def read(path: Path, kind: str) -> dict[str, Any]:
     torch = torch_module()
     what = "a policy" if kind == POLICY else "a training state"
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        whole = io.BytesIO(path.read_bytes())
     except OSError as error:
         raise DataFileError(f"{path}: cannot be read ({error.strerror})") from error
+    try:
+        found = torch.load(whole, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises whatever its unpickler meets
         raise DataFileError(f"{path}: no file that `schedule train` writes; {what} was expected") from error
     have = found.get("kind") if isinstance(found, dict) else None
