@@ -52,17 +52,19 @@ def experiments() -> dict[str, Experiment]:
     development = _words("--workload dl2-development")
     table = ("--workload", "dl2-release", "--speeds", str(_table()), "--speed-source", "pengyanghua")
     usual = _words("--warm-up-updates 500 --updates 3000")
+    quick = (*usual, "--learning-rate", "0.001")
+    wide = _words("--warm-up-updates 300 --updates 3000 --learning-rate 0.001 --window 40 --validation-traces 6")
     found = {
         "imitate-drf": Experiment(release, _words("--updates 0"), schedulers="drf"),
         "imitate-optimus": Experiment(release, _words("--updates 0 --teacher optimus"), schedulers="optimus"),
-        "release": Experiment(release, usual),
+        "release": Experiment(release, quick),
         "development": Experiment(development, (*usual, "--hidden", "32")),
-        "large": Experiment(release, (*usual, "--window", "40"), _words("--workload dl2-release"), traces=10),
+        "large": Experiment(release, wide, _words("--workload dl2-release"), traces=10),
         "large-table": Experiment(
-            (*table, "--nodes", "48", "--count", "60"), (*usual, "--window", "40"), table, 10, needs=_table()
+            (*table, "--nodes", "48", "--count", "60"), wide, table, 10, needs=_table()
         ),
         "zoo": Experiment(
-            _words("--workload zoo-cluster --load 75%"), (*usual, "--validation-traces", "5"),
+            _words("--workload zoo-cluster --load 75%"), (*quick, "--validation-traces", "5"),
             traces=20, schedulers=f"{BASELINES},pollux",
         ),
     }  # fmt: skip
@@ -71,10 +73,10 @@ def experiments() -> dict[str, Experiment]:
         "whole": "", "without-replay": "--replay none", "without-exploration": "--explore 0",
         "without-critic": "--no-critic", "slot-credit": "--credit slot",
     }  # fmt: skip
-    for name, options in variants.items():
-        for seed in SEEDS:
+    for seed in SEEDS:
+        for name, options in variants.items():
             told = (*short, *_words(options))
-            found[f"{name}-{seed}"] = Experiment(development, told, traces=20, seed=seed, schedulers="drf")
+            found[f"{name}-{seed}"] = Experiment(development, told, traces=10, seed=seed, schedulers="drf")
     return found
 
 
