@@ -86,7 +86,7 @@ def in_network_all_reduce_s(size_bytes: float, ranks: int, bytes_per_s: float, l
 
 
 def push_or_pull_s(
-    size_bytes: float, workers_on_node: int, workers: int, servers: int, imbalance: float,
+    size_bytes: float, workers_on_node: float, workers: float, servers: int, imbalance: float,
     worker_bytes_per_s: float, server_bytes_per_s: float, latency_s: float,
 ) -> float:  # fmt: skip
     """One direction of a parameter-server step: the slower of a worker's node and the fullest server.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphcost.analysis import analyze_graph, analyze_with
 from graphcost.arch import ARCHITECTURES
-from graphcost.errors import PlacementError, UsageError
+from graphcost.errors import PlacementError
 from graphcost.graph import build_graph
 from graphcost.placing import AnalysisOptions, resolve, with_arch
 from graphcost.recipe import Recipe
@@ -108,13 +108,10 @@ def run_placements(
             tried = with_arch(replace(options, gpus=gpus), name)
             try:
                 choice = resolve(tried)
-            except (PlacementError, UsageError) as error:
-                if not isinstance(error, PlacementError):
-                    raise
+                if choice.recipe not in plans:
+                    plans[choice.recipe] = plan_step(graph, choice.recipe)
+                plan = plans[choice.recipe]
+                results.append(analyze_graph(graph, tried, choice, command="compare", plan=plan))
+            except PlacementError as error:
                 refused.append(Refusal(name, gpus, str(error)))
-                continue
-            if choice.recipe not in plans:
-                plans[choice.recipe] = plan_step(graph, choice.recipe)
-            plan = plans[choice.recipe]
-            results.append(analyze_graph(graph, tried, choice, command="compare", plan=plan))
     return results, refused

@@ -31,6 +31,7 @@ class AnalysisOptions:
     servers: int | None = None
     ps: int | None = None
     ps_style: str = PsStyle.BYTEPS.value
+    ps_colocated: bool = False
     gather_rows: bool = False
     half_gradients: bool = False
     straggler_spread: float = 0.0
@@ -125,6 +126,7 @@ def with_arch(options: AnalysisOptions, name: str) -> AnalysisOptions:
         arch=name,
         ps=options.ps if name == "ps" else None,
         ps_style=options.ps_style if name == "ps" else PsStyle.BYTEPS.value,
+        ps_colocated=options.ps_colocated and name == "ps",
         gather_rows=options.gather_rows and name == "allreduce",
         half_gradients=options.half_gradients and name == "allreduce",
     )
@@ -134,6 +136,7 @@ def _refuse_in_paper(options: AnalysisOptions) -> None:
     """What the study's framework has no term for would change nothing, silently."""
     unknown = [
         ("--accumulate", "micro-batches", options.accumulate > 1),
+        ("--ps-colocated", "servers beside the workers", options.ps_colocated),
         ("--buckets", "buckets", options.buckets != AnalysisOptions.__dataclass_fields__["buckets"].default),
         ("--sample-bytes, --decode-rate, --no-prefetch", "input but its copy", options.pipeline != InputPipeline()),
     ]
@@ -252,6 +255,10 @@ def _placement(options: AnalysisOptions, arch: Architecture, cluster: Cluster, p
     style = named(PsStyle, options.ps_style, "style of parameter servers")
     if style is not PsStyle.BYTEPS and arch.name != "ps":
         raise UsageError(f"--ps-style goes with --arch ps, not {arch.name}")
+    if options.ps_colocated and arch.name != "ps":
+        raise UsageError(f"--ps-colocated goes with --arch ps, not {arch.name}")
+    if options.ps_colocated and style.always_colocated:
+        raise UsageError(f"--ps-colocated: {style} always keeps its variables on the workers; leave it out")
     if options.gather_rows and arch.name != "allreduce":
         raise UsageError(f"--gather-rows goes with --arch allreduce, not {arch.name}")
-    return Placement(gpus, servers, ps, cluster, style, options.gather_rows)
+    return Placement(gpus, servers, ps, cluster, style, options.gather_rows, options.ps_colocated)

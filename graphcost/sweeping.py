@@ -7,7 +7,7 @@ stay; a speed-up is against the base.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import log, prod
 from typing import Any
@@ -16,13 +16,16 @@ from graphcost.errors import GraphcostError, UsageError
 from graphcost.placing import AnalysisOptions
 from graphcost.resources import RESOURCES, Resource
 from graphcost.result import Analysis
-from graphcost.what_if import Outcome, WhatIf
+from graphcost.what_if import Outcome, WhatIf, no_difference
 
 MOST_ROWS = 10_000
 """assumed: a longer table is a mistake; it would take minutes."""
 
 _RATE_STEP = 1.05
 """Elasticities of rates are central differences over so much up and down."""
+
+_NOTHING = 1e-9
+"""Relative change of a step under which it is rounding."""
 
 Setting = tuple[str, float]
 """A resource's name and a value in base units."""
@@ -46,7 +49,8 @@ class Row:
 class Elasticity:
     """``d ln step / d ln resource`` at the base: -1 means that the step is that resource's alone.
 
-    ``over``: the two values that it was taken between. None where they could not be tried.
+    ``over``: the two values that it was taken between. None where they could not be tried. ``note``: what a
+    reader of the figures would otherwise miss.
     """
 
     resource: str
@@ -54,6 +58,7 @@ class Elasticity:
     over: tuple[float, float] | None
     step: float | None
     throughput: float | None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,7 @@ def sweep_model(
         raise UsageError(f"{count:,} combinations: at most {MOST_ROWS:,} rows; leave out values or --grid")
     what_if = WhatIf(source, options, example_inputs)
     rows = [_row(what_if, settings) for settings in _settings(resources, varied, grid=grid)]
-    elasticities = [_elasticity(what_if, resource) for resource in resources]
+    elasticities = [_explained(_elasticity(what_if, resource), rows, what_if.base) for resource in resources]
     return Sweep(
         base=what_if.base,
         analysis=what_if.analysis(options, "sweep"),
@@ -153,3 +158,12 @@ def _elasticity(what_if: WhatIf, resource: Resource) -> Elasticity:
         log(at_high.step.step_s / at_low.step.step_s) / ratio,
         log(at_high.work_per_s / at_low.work_per_s) / ratio,
     )
+
+
+def _explained(found: Elasticity, rows: Sequence[Row], base: Outcome) -> Elasticity:
+    """With a note where the resource changes nothing, neither near the base nor at any value tried alone."""
+    alone = [row.outcome for row in rows if [name for name, _ in row.settings] == [found.resource]]
+    changes = [one.step.step_s / base.step.step_s - 1 for one in alone if one is not None]
+    if found.step is None or any(abs(change) > _NOTHING for change in (found.step, *changes)):
+        return found
+    return replace(found, note=no_difference(found.resource, base))

@@ -9,6 +9,7 @@ from graphcost.analysis import analyze_graph, predict, samples_per_s
 from graphcost.errors import GraphcostError
 from graphcost.fitting import at_batch, fits, memory_on
 from graphcost.graph import build_graph
+from graphcost.links import LinkKind
 from graphcost.placing import AnalysisOptions, Choice, resolve
 from graphcost.predict import StepTime
 from graphcost.recipe import Recipe
@@ -120,3 +121,10 @@ class WhatIf:
         if isinstance(known, GraphcostError):
             raise known
         return known
+
+
+def no_difference(resource: str, base: Outcome) -> str:
+    """What to say of a resource whose change leaves the step as it is, with the cause where it is known."""
+    network = base.choice.placement.cluster.network
+    capped = resource == "network" and network.kind in (LinkKind.TCP, LinkKind.TCP_CLOUD)
+    return "makes no difference" + (f": {network.kind} sockets have a rate of their own" if capped else "")

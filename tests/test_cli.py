@@ -201,9 +201,9 @@ def test_compare_ranks_and_names_what_cannot_be(capsys: pytest.CaptureFixture[st
     data = json.loads(out)
     rates = [result["step"]["samples_per_s"] for result in data["results"]]
     assert code == 0 and rates == sorted(rates, reverse=True)
-    held = {"local", "ps", "allreduce", "pearl", "zero1", "zero2", "zero3"}
+    held = {"local", "ps", "allreduce", "pearl", "zero1", "zero2", "zero3", "dataparallel"}
     assert {result["placement"]["arch"] for result in data["results"]} == held
-    assert {(entry["arch"], entry["gpus"]) for entry in data["refused"]} == {("local", 16), ("pearl", 16)}
+    assert {(entry["arch"], entry["gpus"]) for entry in data["refused"]} == {(one, 16) for one in ("local", "pearl", "dataparallel")}
 
 
 def test_a_saved_graph_is_a_model(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

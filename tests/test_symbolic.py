@@ -30,7 +30,7 @@ def evaluated(text: str, sizes: Mapping[str, int]) -> int:
     return int(sympy.sympify(text).subs({sympy.Symbol(name): value for name, value in sizes.items()}))
 
 
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(batch=st.integers(1, 40), seq=st.integers(1, 300))
 @pytest.mark.parametrize("source", ["zoo:bert-base", "zoo:gpt2"])
 def test_transformers(source: str, batch: int, seq: int) -> None:
@@ -43,7 +43,7 @@ def test_transformers(source: str, batch: int, seq: int) -> None:
         assert evaluated(symbolic.totals[name], sizes) == getattr(cost, name)
 
 
-@settings(deadline=None, max_examples=6)
+@settings(max_examples=6)
 @given(batch=st.integers(1, 9), tiles=st.integers(1, 12))
 def test_a_strided_network_holds_on_multiples_of_its_stride(batch: int, tiles: int) -> None:
     symbolic = found("zoo:resnet18")

@@ -113,7 +113,7 @@ def gather(payload: tuple[tuple[float, int], ...]):  # type: ignore[no-untyped-d
 
 
 @given(st.integers(2, 512), st.sampled_from(STAGES))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_each_stage_holds_less(gpus: int, stage: int) -> None:
     whole = plan().memory
     held = ARCHITECTURES[f"zero{stage}"].local_plan(plan(), placed(gpus)).memory

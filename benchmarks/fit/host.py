@@ -46,7 +46,7 @@ class Step:
     seconds: float
 
 
-def _launches(ops: Sequence[PlannedOp]) -> int:
+def launches(ops: Sequence[PlannedOp]) -> int:
     """Kernels without the casts of autocast: these networks were in the half format as a whole."""
     return sum(op.repeat * op.launches for op in ops if op.work is None or op.work.kind != "cast")
 
@@ -63,8 +63,8 @@ def step_of(one: Outcome) -> Step | None:
         family=re.match(r"(wide_|se)?([a-z]+)", one.row.model_id)[2],  # type: ignore[index]
         machine=one.row.source.partition(":")[2].partition("_1_gpus")[0],
         gpu_s=one.step.compute_s + one.step.memory_s,
-        forward=_launches(by_phase["forward"]) + tensors,
-        backward=_launches(by_phase["backward"]) + tensors if trains else 0,
+        forward=launches(by_phase["forward"]) + tensors,
+        backward=launches(by_phase["backward"]) + tensors if trains else 0,
         seconds=one.row.step_s,
     )
 

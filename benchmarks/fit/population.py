@@ -57,7 +57,7 @@ def residuals(fitted: Mapping[str, float], seed: int, blocks: int) -> np.ndarray
     for block in range(blocks):
         for _ in count_block(as_jobs(people, *draw(people, seed, block)), hardware, None, tallies):
             pass
-    study = Study(summary("drawn", None, hardware, None, tallies))
+    study = Study(summary("drawn", {}, hardware, None, tallies))
     found = []
     for target in people.targets:
         if target["use"] != "fitted":

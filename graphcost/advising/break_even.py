@@ -9,12 +9,11 @@ from math import log
 from graphcost.advising.axes import CLEAR, EVEN, UNLIMITED, Axis, Goal, Ladder
 from graphcost.advising.changes import Apply, Change, Effort
 from graphcost.advising.result import BorderInfo, BreakEvenInfo, SideInfo
-from graphcost.links import LinkKind
 from graphcost.placing import AnalysisOptions
 from graphcost.predict import Profile
 from graphcost.resources import RESOURCES, Resource
 from graphcost.verdict import Verdict
-from graphcost.what_if import Outcome, WhatIf
+from graphcost.what_if import Outcome, WhatIf, no_difference
 
 FARTHEST = 1e4
 """Rates are tried one by one up to so many times the base's, then without limit."""
@@ -245,10 +244,8 @@ def _info(
 def _note(axis: Axis, tried: Sequence[int], clear: tuple[int, int] | None, base: Outcome, turns: int) -> str | None:
     """What a reader of the two values would otherwise miss."""
     notes = []
-    network = base.choice.placement.cluster.network
     if not axis.resource.whole and _without_effect(axis, (tried[0], tried[-1])):
-        capped = axis.resource.name == "network" and network.kind in (LinkKind.TCP, LinkKind.TCP_CLOUD)
-        notes.append("makes no difference" + (f": {network.kind} sockets have a rate of their own" if capped else ""))
+        notes.append(no_difference(axis.resource.name, base))
     elif clear is None and base.verdict is not Verdict.CLEAR and not axis.resource.whole:
         notes.append("no rate is enough: other links, latency and losses stay")
     if turns > 1:

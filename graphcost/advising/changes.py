@@ -153,8 +153,8 @@ def _arch(base: Outcome) -> Iterator[Change]:
         return
     fullest = place.cluster.server.gpus
     for name, arch in ARCHITECTURES.items():
-        if name in (now, "single") or (name == "pearl" and not base.plan.rows_bytes):
-            continue  # without lookup tables PEARL is AllReduce
+        if name in (now, "single", "dataparallel") or (name == "pearl" and not base.plan.rows_bytes):
+            continue  # nn.DataParallel is what torch advises against; without lookup tables PEARL is AllReduce
         held = _holds(arch, replace(place, servers=-(-place.gpus // fullest)))
         if held:
             yield Change(
@@ -185,10 +185,12 @@ def _ps_style(base: Outcome) -> Iterator[Change]:
     if base.choice.arch.name != "ps" or base.choice.profile is Profile.PAPER:
         return
     for style in PsStyle:
+        beside = base.options.ps_colocated and not style.always_colocated
         if style is not now:
             yield Change(
                 "ps-style", Effort.ARCHITECTURE, f"{style} parameter servers instead of {now}",
-                "implementations move the same weights differently", _set(ps_style=style.value),
+                "implementations move the same weights differently",
+                _set(ps_style=style.value, ps_colocated=beside),
             )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ make (``exchanges``). It sees the step's plan and the placement, never the graph
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -29,13 +29,19 @@ class PsStyle(StrEnum):
     TF_LOCAL = "tf-local"  # TensorFlow with local sums, variables spread over the workers
     MXNET = "mxnet"  # kvstore device: summed on one GPU of each server
 
+    @property
+    def always_colocated(self) -> bool:
+        """Whether its variables are on the workers' servers in any case."""
+        return self in (PsStyle.TF_LOCAL, PsStyle.MXNET)
+
 
 @dataclass(frozen=True, slots=True)
 class Placement:
     """GPUs of a job on servers of a cluster. ``ps`` parameter servers, 0 where there are none.
 
     ``ps_style``: whose parameter servers. ``gather_rows``: AllReduce sends tables marked
-    sparse as rows that every GPU gathers, as Horovod does with IndexedSlices.
+    sparse as rows that every GPU gathers, as Horovod does with IndexedSlices. ``ps_colocated``:
+    parameter servers are processes on the workers' servers and share their network.
     """
 
     gpus: int
@@ -44,6 +50,7 @@ class Placement:
     cluster: Cluster
     ps_style: PsStyle = PsStyle.BYTEPS
     gather_rows: bool = False
+    ps_colocated: bool = False
 
     @property
     def gpus_per_server(self) -> int:
@@ -130,6 +137,9 @@ class Architecture(Protocol):
     def local_plan(self, plan: StepPlan, placement: Placement) -> StepPlan:
         """What one GPU runs and holds of ``plan``."""
 
+    def host_s(self, once: Mapping[Phase, float], plan: StepPlan, placement: Placement) -> Mapping[Phase, float]:
+        """Host seconds of each phase of a micro-batch, from those of launching ``plan`` once."""
+
     def exchanges(self, plan: StepPlan, placement: Placement) -> tuple[Exchange, ...]:
         """What a step sends under the ``calibrated`` profile."""
 
@@ -137,7 +147,15 @@ class Architecture(Protocol):
         """Device memory that the exchanges hold throughout, beside gradients and weights."""
 
 
-class Replicated:
+class ProcessPerGpu:
+    """Every GPU has a process of its own, which launches what that GPU runs."""
+
+    def host_s(self, once: Mapping[Phase, float], plan: StepPlan, placement: Placement) -> Mapping[Phase, float]:
+        """As for one GPU."""
+        return once
+
+
+class Replicated(ProcessPerGpu):
     """Every GPU runs and holds all of it."""
 
     def local_plan(self, plan: StepPlan, placement: Placement) -> StepPlan:

@@ -15,7 +15,7 @@ class ParameterServer(Replicated):
     """Centralised over the network. Lookup tables travel as touched rows."""
 
     name = "ps"
-    title = "PS/Worker: parameter servers on hosts of their own"
+    title = "PS/Worker: parameter servers on hosts of their own, or beside the workers"
 
     def check(self, placement: Placement) -> None:
         """Any placement with a parameter server."""

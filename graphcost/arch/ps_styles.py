@@ -1,6 +1,7 @@
 """Parameter servers as implementations build them: what a step sends, one function a style.
 
-``S`` all gradients, ``m`` worker servers of ``g`` GPUs, ``P`` parameter servers.
+``S`` all gradients, ``m`` worker servers of ``g`` GPUs, ``P`` parameter servers. Co-located servers keep
+the share that their own host's workers want off the network; the form is otherwise the same (derived, not measured).
 Constants and where they are from: ``graphcost/network/parameter_servers.toml``.
 """
 
@@ -41,22 +42,24 @@ def _byteps(payload: Payload, placement: Placement) -> tuple[Exchange, ...]:
     table, size = _constants()["byteps"], _size(payload)
     network = many_streams(placement.cluster, placement.servers)
     local = inside(placement.cluster, placement.gpus_per_server)
-    per_server, servers, ps = placement.gpus_per_server, placement.servers, placement.ps
+    per_server, ps = placement.gpus_per_server, placement.ps
+    from_host, to_servers = _crossing(placement, 1)
 
     def seconds(size_bytes: float) -> float:
         within = 2 * (per_server - 1) / per_server * size_bytes / local.bytes_per_s
         if not ps:
             return within
         return max(within, 2 * push_or_pull_s(
-            size_bytes, 1, servers, ps, 1.0, network.bytes_per_s, network.bytes_per_s, network.latency_s
+            size_bytes, from_host, to_servers, ps, 1.0, network.bytes_per_s, network.bytes_per_s, network.latency_s
         ))  # fmt: skip
 
     how = Bucketing("byteps", table["partition_bytes"], table["partition_bytes"])
     link = network if ps else local
     return (
         Exchange(
-            "push and pull", link.name, _kind(placement), payload, 2 * size, seconds, True, table["interference"],
-            "max(2 S/B, 2 m S/(P B), 2 (g-1)/g S/B inside)", _source(table, link), how, link.spread,
+            "push and pull", link.name, _kind(placement), payload, 2 * from_host * size, seconds, True,
+            table["interference"], _formula("max(2 S/B, 2 m S/(P B), 2 (g-1)/g S/B inside)", placement),
+            _source(table, link, placement), how, link.spread,
         ),
     )  # fmt: skip
 
@@ -74,15 +77,16 @@ def _grpc(payload: Payload, placement: Placement) -> tuple[Exchange, ...]:
     sharing = min(placement.gpus_per_server, placement.cluster.server.pcie_gpus_sharing or 1)
     ps = max(1, placement.ps)
     imbalance = max(1.0, ps * max(part_bytes for part_bytes, _ in payload) / size)
+    from_host, to_servers = _crossing(placement, placement.gpus_per_server)
 
     def seconds(size_bytes: float) -> float:
         over_network = push_or_pull_s(
-            size_bytes, placement.gpus_per_server, placement.gpus, ps, imbalance,
+            size_bytes, from_host, to_servers, ps, imbalance,
             network.bytes_per_s, network.bytes_per_s, network.latency_s,
         )  # fmt: skip
         return over_network + sharing * size_bytes / host.bytes_per_s
 
-    formula = f"max(g S/B, k n S/(P B)) with k = {imbalance:.2g}, and a copy over PCIe"
+    formula = _formula(f"max(g S/B, k n S/(P B)) with k = {imbalance:.2g}, and a copy over PCIe", placement)
     return _pull_and_push(payload, placement, network, seconds, formula, table)
 
 
@@ -118,7 +122,7 @@ def _mxnet(payload: Payload, placement: Placement) -> tuple[Exchange, ...]:
     return (
         Exchange(
             "push and pull", link.name, "kvstore", payload, 2 * size, seconds, True, table["interference"],
-            "2 (g-1) S/B of PCIe + 2 (m-1)/m S/B", _source(table, link), spread=link.spread,
+            "2 (g-1) S/B of PCIe + 2 (m-1)/m S/B", _source(table, link, placement), spread=link.spread,
         ),
     )  # fmt: skip
 
@@ -128,12 +132,30 @@ def _pull_and_push(
     table: Mapping[str, Any],
 ) -> tuple[Exchange, ...]:  # fmt: skip
     """A pull that the forward pass waits for, and a push beside the backward pass."""
-    rest = (table["interference"], formula, _source(table, link))
-    kind, size = _kind(placement), _size(payload)
+    rest = (table["interference"], formula, _source(table, link, placement))
+    kind = _kind(placement)
+    size = _size(payload) * _crossing(placement, 1)[0]
     return (
         Exchange("pull weights", link.name, kind, payload, size, seconds, False, *rest, spread=link.spread),
         Exchange("push gradients", link.name, kind, payload, size, seconds, True, *rest, spread=link.spread),
     )
+
+
+def _crossing(placement: Placement, senders_per_host: int) -> tuple[float, float]:
+    """Copies of ``S`` that leave one worker server, and that reach the fullest server's network in ``1/P`` parts.
+
+    Co-located processes are dealt out evenly: the emptiest host keeps ``floor(P/m)`` parts of
+    its workers' gradients, the fullest takes in ``ceil(P/m)`` from everyone else's.
+    """
+    hosts, ps = placement.servers, max(1, placement.ps)
+    if not placement.ps_colocated:
+        return float(senders_per_host), float(senders_per_host * hosts)
+    fewest, most = ps // hosts, -(-ps // hosts)
+    return senders_per_host * (1 - fewest / ps), float(senders_per_host * (hosts - 1) * most)
+
+
+def _formula(apart: str, placement: Placement) -> str:
+    return f"as on hosts apart, own part stays: {apart}" if placement.ps_colocated else apart
 
 
 def _size(payload: Payload) -> float:
@@ -143,11 +165,13 @@ def _size(payload: Payload) -> float:
 def _kind(placement: Placement) -> str:
     if not placement.ps:
         return "local sum"
-    return f"{placement.ps} parameter server{'s' if placement.ps > 1 else ''}"
+    where = ", co-located" if placement.ps_colocated else ""
+    return f"{placement.ps} parameter server{'s' if placement.ps > 1 else ''}{where}"
 
 
-def _source(table: Mapping[str, Any], link: EffectiveLink) -> str:
-    return f"{table['source']}; {link.name}: {link.source}"
+def _source(table: Mapping[str, Any], link: EffectiveLink, placement: Placement) -> str:
+    hosts = "; co-located: derived, not measured" if placement.ps_colocated else ""
+    return f"{table['source']}{hosts}; {link.name}: {link.source}"
 
 
 _STYLES: Mapping[PsStyle, Callable[[Payload, Placement], tuple[Exchange, ...]]] = {

@@ -11,7 +11,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from graphcost.arch._base import ARCHITECTURES, Exchange, PaperTraffic, Payload, Placement, dense_payload
+from graphcost.arch._base import (
+    ARCHITECTURES,
+    Exchange,
+    PaperTraffic,
+    Payload,
+    Placement,
+    ProcessPerGpu,
+    dense_payload,
+)
 from graphcost.arch.allreduce import named
 from graphcost.collectives import all_reduce_sent_bytes, moved_share
 from graphcost.engine.paper import Medium
@@ -30,7 +38,7 @@ LEAST_UNIT_BYTES = 25 * MIB
 _QUEUE = "collectives"
 
 
-class Zero:
+class Zero(ProcessPerGpu):
     """One of the three stages."""
 
     def __init__(self, stage: int) -> None:

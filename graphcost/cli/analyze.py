@@ -14,7 +14,7 @@ from graphcost.cli.output import checked_outputs, say, text_width, working_on, w
 from graphcost.comparison import analyze_in_detail
 from graphcost.errors import exit_code_of as error_code
 from graphcost.errors import message_of
-from graphcost.many import each
+from graphcost.many import LOCAL, each
 from graphcost.placing import AnalysisOptions, resolve
 from graphcost.report import render
 from graphcost.report.plots import analysis_plot, check_plot
@@ -113,7 +113,7 @@ def _analysed(names: list[str], options: AnalysisOptions, values: dict[str, Any]
     """Results in the order of ``names``, from this process or from ``--workers``."""
     jobs = [(name, options, values["symbolic"], values.get("detailed", False)) for name in names]
     workers, quiet = min(values["workers"], len(names)), values["quiet"]
-    if workers > 1:
+    if workers > 1 or values["backend"] != LOCAL:
         with working_on(f"analysing {len(names)} models", quiet=quiet):
             yield from each(_one, jobs, workers=workers, backend=values["backend"])
         return

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Any, TypeVar
 
 import click
 
 from graphcost.cli import options as shared
 from graphcost.cli.fleet_extract import command as extract_command
-from graphcost.cli.output import say, text_width, working_on, write_result
+from graphcost.cli.output import checked_outputs, say, text_width, working_on, write_result, write_results
 from graphcost.errors import UsageError
 from graphcost.fleet import (
     CHOICES,
@@ -18,6 +19,7 @@ from graphcost.fleet import (
     JobTable,
     Study,
     characterize,
+    form_of,
     generate,
     hardware_of,
     judge_targets,
@@ -31,10 +33,13 @@ from graphcost.placing import AnalysisOptions, cluster_of, named
 from graphcost.predict import Profile
 from graphcost.registry import did_you_mean
 from graphcost.report.fleet import FLEET_FORMATS, render_fleet, targets_table
+from graphcost.report.fleet_figures import Result
+from graphcost.report.plots import check_plot, fleet_plot
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_CLUSTER = "pai-paper-base"
+_REPORT_SUFFIXES = (".html", ".htm", ".json", ".txt")
 
 
 class _Group(click.Group):
@@ -77,6 +82,7 @@ def _hardware_options(function: F) -> F:
             click.option(
                 "--format", "form", type=click.Choice(list(FLEET_FORMATS)), default="text", show_default=True
             ),
+            shared.plot_option,
             shared.shared_flags,
         )
     ):  # fmt: skip
@@ -85,10 +91,43 @@ def _hardware_options(function: F) -> F:
 
 
 _output_option = click.option(
-    "--output",
-    metavar="FILE",
-    help="Every job with its seconds: .parquet or .csv; the result still goes to stdout.",
-)
+    "--output", "outputs", multiple=True, metavar="FILE",
+    help="Repeatable. .parquet or .csv: every job with its seconds, the result still goes to stdout; .html, .json, "
+    ".txt: the result.",
+)  # fmt: skip
+_report_option = click.option(
+    "--output", "outputs", multiple=True, metavar="FILE", help="Repeatable. The result as .html, .json or .txt."
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """Where results go. ``jobs``: per-job output; ``reports``: (format, file)."""
+
+    jobs: str | None
+    reports: list[tuple[str, str]]
+    plots: tuple[str, ...]
+
+    def write(self, found: Result, form: str) -> None:
+        """The result on stdout, unless a report is all that was asked for, and in every file."""
+        write_results(lambda one: render_fleet(found, one, width=text_width()), form, self.reports)
+        for plot in self.plots:
+            fleet_plot(found, plot)
+
+
+def _files(outputs: tuple[str, ...], plots: tuple[str, ...], *, per_job: bool) -> _Files:
+    """Files by their suffixes; a wrong one fails before the table is read."""
+    for plot in plots:
+        check_plot(plot)
+    reports = [file for file in outputs if PurePath(file).suffix.lower() in _REPORT_SUFFIXES]
+    jobs = [file for file in outputs if file not in reports]
+    if jobs and not per_job:
+        raise UsageError(f"--output {jobs[0]}: this command writes no jobs; results are .html, .json or .txt")
+    if len(jobs) > 1:
+        raise UsageError(f"--output {jobs[1]}: jobs are written to {jobs[0]} already; name one file for them")
+    if jobs:
+        form_of(jobs[0])
+    return _Files(jobs[0] if jobs else None, checked_outputs(reports, FLEET_FORMATS), plots)
 
 
 def _hardware(values: dict[str, Any]) -> Hardware:
@@ -119,15 +158,18 @@ def _opened(file: str, quiet: bool) -> JobTable:
 @command.command("characterize")
 @_hardware_options
 @_output_option
-def characterize_command(file: str, form: str, output: str | None, **values: Any) -> None:
+def characterize_command(
+    file: str, form: str, outputs: tuple[str, ...], plots: tuple[str, ...], **values: Any
+) -> None:
     """Where the time of the jobs in FILE goes, by type, by job and by cNode."""
     hardware = _hardware(values)
+    files = _files(outputs, plots, per_job=True)
     table = _opened(file, values["quiet"])
     with working_on(f"reading {file}", quiet=values["quiet"]):
-        found = characterize(file, hardware, input_sharing=values["input_sharing"], output=output)
+        found = characterize(file, hardware, input_sharing=values["input_sharing"], output=files.jobs)
     if table.synthetic:
         found = replace(found, targets=judge_targets(load_population(), Study(found)))
-    write_result(render_fleet(found, form, width=text_width()))
+    files.write(found, form)
 
 
 @command.command("project")
@@ -136,26 +178,33 @@ def characterize_command(file: str, form: str, output: str | None, **values: Any
     "--to", default="best", show_default=True, metavar="|".join(CHOICES), help="What --output shows for each job."
 )
 @_output_option
-def project_command(file: str, form: str, to: str, output: str | None, **values: Any) -> None:
+def project_command(
+    file: str, form: str, to: str, outputs: tuple[str, ...], plots: tuple[str, ...], **values: Any
+) -> None:
     """Move the PS/Worker jobs of FILE to AllReduce and PEARL: who gains, who loses, and why."""
     hardware = _hardware(values)
+    files = _files(outputs, plots, per_job=True)
     _opened(file, values["quiet"])
     with working_on(f"reading {file}", quiet=values["quiet"]):
-        found = project(file, hardware, to=to, input_sharing=values["input_sharing"], output=output)
-    write_result(render_fleet(found, form, width=text_width()))
+        found = project(file, hardware, to=to, input_sharing=values["input_sharing"], output=files.jobs)
+    files.write(found, form)
 
 
 @command.command("sweep")
 @_hardware_options
+@_report_option
 @click.option("--sensitivity", is_flag=True, help="Vary overlap and efficiencies instead: do the conclusions hold?")
-def sweep_command(file: str, form: str, sensitivity: bool, **values: Any) -> None:
+def sweep_command(
+    file: str, form: str, sensitivity: bool, outputs: tuple[str, ...], plots: tuple[str, ...], **values: Any
+) -> None:
     """What faster hardware gives each type of job in FILE: one resource at a time, and combined."""
     hardware = _hardware(values)
+    files = _files(outputs, plots, per_job=False)
     _opened(file, values["quiet"])
     job = study_assumptions if sensitivity else sweep
     with working_on(f"reading {file}", quiet=values["quiet"]):
         found = job(file, hardware, input_sharing=values["input_sharing"])
-    write_result(render_fleet(found, form, width=text_width()))
+    files.write(found, form)
 
 
 @command.command("generate")

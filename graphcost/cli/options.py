@@ -13,7 +13,7 @@ from graphcost.engine.input import InputPipeline
 from graphcost.engine.timeline import BUCKETINGS, Overlap
 from graphcost.errors import UsageError
 from graphcost.frontends.options import LoadOptions
-from graphcost.many import BACKENDS
+from graphcost.many import BACKENDS, LOCAL
 from graphcost.placing import DEFAULT_CLUSTER, AnalysisOptions
 from graphcost.predict import Profile
 from graphcost.recipe import OPTIMIZERS, Execution, Layout, OptimizerKernels, Precision
@@ -151,6 +151,9 @@ placement_options = _stack(
     click.option("--servers", type=int, help="Spread the GPUs over this many servers."),
     click.option("--ps", type=int, help="Parameter servers (default: as many as worker servers)."),
     click.option(
+        "--ps-colocated", is_flag=True, help="Parameter servers run on the workers' servers and share their network."
+    ),
+    click.option(
         "--ps-style",
         default="byteps",
         show_default=True,
@@ -161,9 +164,7 @@ placement_options = _stack(
         "--gather-rows", is_flag=True, help="AllReduce: tables marked sparse travel as rows gathered by every GPU."
     ),
     click.option(
-        "--half-gradients",
-        is_flag=True,
-        help="AllReduce: gradients travel in 2 bytes, as with DDP's fp16 and bf16 compression hooks.",
+        "--half-gradients", is_flag=True, help="AllReduce: gradients travel in 2 bytes, as with DDP's fp16 hook."
     ),
     click.option(
         "--straggler",
@@ -204,7 +205,11 @@ format_options = _stack(
 )  # fmt: skip
 
 backend_option = click.option(
-    "--backend", type=click.Choice(list(BACKENDS)), default="local", show_default=True, help="What runs the workers."
+    "--backend",
+    type=click.Choice(list(BACKENDS)),
+    default=LOCAL,
+    show_default=True,
+    help="What runs the workers: processes of this machine, or a Ray cluster (the running one, else one of its own).",
 )
 
 shared_flags = _stack(

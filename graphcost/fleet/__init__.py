@@ -12,8 +12,9 @@ from graphcost.fleet.rates import Hardware, hardware_of
 from graphcost.fleet.sweep import sweep
 from graphcost.fleet.table import JobTable, open_jobs
 from graphcost.fleet.targets import Study, judge_targets
+from graphcost.fleet.writing import form_of
 
 __all__ = [
-    "CHOICES", "Hardware", "JobTable", "Study", "characterize", "generate", "hardware_of", "judge_targets",
+    "CHOICES", "Hardware", "JobTable", "Study", "characterize", "form_of", "generate", "hardware_of", "judge_targets",
     "load_population", "open_jobs", "project", "study_assumptions", "sweep",
 ]  # fmt: skip

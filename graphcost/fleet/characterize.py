@@ -27,7 +27,7 @@ from graphcost.fleet.result import (
     Source,
     TypeStats,
 )
-from graphcost.fleet.table import JobTable, open_jobs
+from graphcost.fleet.table import EXAMPLE_KEY, SYNTHETIC_KEY, JobTable, open_jobs
 from graphcost.fleet.tally import LEVELS, PartTally, share_bins
 from graphcost.fleet.writing import Writer
 
@@ -134,7 +134,7 @@ def characterize(
             pass
     else:
         Writer(output, table).write(frames, dict.fromkeys(TIME_COLUMNS, "Float64"))
-    return summary(table.source, table.synthetic, hardware, input_sharing, tallies)
+    return summary(table.source, table.marks, hardware, input_sharing, tallies)
 
 
 def _timed(
@@ -168,7 +168,11 @@ def with_columns(frame: pl.DataFrame, columns: Mapping[str, Any]) -> pl.DataFram
 
 def source_of(table: JobTable, jobs: int, cnodes: float) -> Source:
     """The table as results name it."""
-    return Source(table.source, table.synthetic, jobs, cnodes)
+    return _source(table.source, table.marks, jobs, cnodes)
+
+
+def _source(file: str, marks: Mapping[str, str], jobs: int, cnodes: float) -> Source:
+    return Source(file, marks.get(SYNTHETIC_KEY), marks.get(EXAMPLE_KEY), jobs, cnodes)
 
 
 def hardware_info(hardware: Hardware, input_sharing: int | None) -> HardwareInfo:
@@ -192,7 +196,7 @@ def hardware_info(hardware: Hardware, input_sharing: int | None) -> HardwareInfo
 
 def summary(
     file: str,
-    synthetic: str | None,
+    marks: Mapping[str, str],
     hardware: Hardware,
     input_sharing: int | None,
     tallies: Mapping[int, KindTally],
@@ -205,7 +209,7 @@ def summary(
     return Characterization(
         graphcost_version=__version__,
         command="fleet characterize",
-        table=Source(file, synthetic, overall.jobs, overall.cnodes),
+        table=_source(file, marks, overall.jobs, overall.cnodes),
         hardware=hardware_info(hardware, input_sharing),
         levels=LEVELS,
         types=types,

@@ -81,7 +81,7 @@ class Extraction:
         whole = dict.fromkeys(("cnodes", "batch"), pl.Int64)
         schema = {name: whole.get(name, pl.Float64) if name in ALL_NUMBERS else pl.String for name in columns}
         values = {name: [_known(job).get(name) for job in self.jobs] for name in columns}
-        write_frames(output, iter([pl.DataFrame(values, schema=schema, strict=False)]), schema, None)
+        write_frames(output, iter([pl.DataFrame(values, schema=schema, strict=False)]), schema, {})
 
 
 def _known(job: ExtractedJob) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from graphcost.errors import UsageError
 from graphcost.fleet.columns import REQUIRED
 from graphcost.fleet.jobs import Column, Jobs
 from graphcost.fleet.kinds import ALLREDUCE_CLUSTER, ALLREDUCE_LOCAL, BY_SIZE, KINDS, WORDS, JobKind
-from graphcost.fleet.table import polars_module
+from graphcost.fleet.table import SYNTHETIC_KEY, polars_module
 from graphcost.fleet.writing import write_frames
 from graphcost.hardware import Cluster
 
@@ -226,7 +226,7 @@ def generate(output: str, *, seed: int, count: int) -> str:
     mark = mark_of(people, seed, count)
     schema: dict[str, Any] = dict.fromkeys((*REQUIRED, "dense_model_bytes", "sparse_model_bytes"), pl.Int64)
     schema.update(job_id=pl.String, arch=pl.String)
-    write_frames(output, _frames(people, seed, count), schema, mark)
+    write_frames(output, _frames(people, seed, count), schema, {SYNTHETIC_KEY: mark})
     return mark
 
 

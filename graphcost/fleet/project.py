@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from graphcost._version import __version__
 from graphcost.engine.paper import PaperTimes
 from graphcost.errors import UsageError
-from graphcost.fleet.characterize import TIME_COLUMNS, hardware_info, source_of, time_columns, with_columns
+from graphcost.fleet.characterize import (
+    PARTS,
+    TIME_COLUMNS,
+    hardware_info,
+    parts_of,
+    source_of,
+    time_columns,
+    with_columns,
+)
 from graphcost.fleet.evaluate import Evaluator
 from graphcost.fleet.jobs import Column, Jobs, ratio
 from graphcost.fleet.kinds import ALLREDUCE_CLUSTER, ALLREDUCE_LOCAL, KINDS, PEARL, PS, JobKind
@@ -105,9 +113,8 @@ class TargetTally:
     throughput: WeightedMean = field(default_factory=WeightedMean)
     speedups: RatioHistogram = field(default_factory=RatioHistogram)
     throughputs: RatioHistogram = field(default_factory=RatioHistogram)
-    comm_before: WeightedMean = field(default_factory=WeightedMean)
-    comm_after: WeightedMean = field(default_factory=WeightedMean)
-    input_after: WeightedMean = field(default_factory=WeightedMean)
+    before: dict[str, WeightedMean] = field(default_factory=lambda: {part: WeightedMean() for part in PARTS})
+    after: dict[str, WeightedMean] = field(default_factory=lambda: {part: WeightedMean() for part in PARTS})
     reasons: Column = field(default_factory=lambda: np.zeros(len(REASONS)))
 
     def add(self, jobs: Jobs, before: PaperTimes, moved: Moved) -> None:
@@ -122,10 +129,9 @@ class TargetTally:
         self.throughput.add(moved.throughput_speedup[fits])
         self.speedups.add(moved.speedup[fits])
         self.throughputs.add(moved.throughput_speedup[fits])
-        after_s = moved.times.step_s
-        self.comm_before.add(ratio(before.weight_s, before.step_s, empty=0.0)[fits])
-        self.comm_after.add(ratio(moved.times.weight_s, after_s, empty=0.0)[fits])
-        self.input_after.add(ratio(moved.times.input_s, after_s, empty=0.0)[fits])
+        for times, means in ((before, self.before), (moved.times, self.after)):
+            for mean, seconds in zip(means.values(), parts_of(times), strict=True):
+                mean.add(ratio(seconds, times.step_s, empty=0.0)[fits])
         self.reasons += np.bincount(moved.reason, minlength=len(REASONS))
 
     def result(self, kind: JobKind) -> TargetArch:
@@ -143,9 +149,11 @@ class TargetTally:
             mean_throughput_speedup=self.throughput.mean,
             speedup_quantiles=self.speedups.quantiles(),
             throughput_speedup_quantiles=self.throughputs.quantiles(),
-            comm_share_before=self.comm_before.mean,
-            comm_share_after=self.comm_after.mean,
-            input_share_after=self.input_after.mean,
+            comm_share_before=self.before["communication"].mean,
+            comm_share_after=self.after["communication"].mean,
+            input_share_after=self.after["input"].mean,
+            parts_before={part: tally.mean for part, tally in self.before.items()},
+            parts_after={part: tally.mean for part, tally in self.after.items()},
             reasons={text: int(count) for text, count in zip(REASONS, self.reasons.tolist(), strict=True) if count},
         )
 

@@ -27,12 +27,20 @@ class HardwareInfo:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The table. ``synthetic``: what a generated table says about itself; null for any other."""
+    """The table. ``synthetic``: what a generated table says about itself; ``example``: what one says that a rule
+    made from a cluster's trace. Null for any other.
+    """
 
     file: str
     synthetic: str | None
+    example: str | None
     jobs: int
     cnodes: float
+
+    @property
+    def mark(self) -> str | None:
+        """What everything made from the table has to say of it."""
+        return self.synthetic or self.example
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +136,7 @@ class TargetArch:
 
     ``unstated``: jobs whose model size the table does not say; what their step moves is taken
     for it, a lower bound. Means and quantiles are over the jobs that fit; shares over all
-    PS/Worker jobs; ``reasons``: jobs by reason.
+    PS/Worker jobs; ``parts_*``: mean shares of the step's parts; ``reasons``: jobs by reason.
     """
 
     to: str
@@ -146,6 +154,8 @@ class TargetArch:
     comm_share_before: float
     comm_share_after: float
     input_share_after: float
+    parts_before: Mapping[str, float]
+    parts_after: Mapping[str, float]
     reasons: Mapping[str, int]
 
 

@@ -30,7 +30,10 @@ BLOCK_ROWS = 1 << 17
 """Rows in memory at a time: large enough for numpy, small enough for caches."""
 
 SYNTHETIC_KEY = "graphcost.synthetic"
-"""Parquet metadata, and the beginning of a CSV's comment line, of a generated table."""
+EXAMPLE_KEY = "graphcost.example"
+MARK_KEYS = (SYNTHETIC_KEY, EXAMPLE_KEY)
+"""Parquet metadata, and beginnings of a CSV's comment lines, of a table that is not measured: one that was drawn
+from distributions, one that a rule made from a cluster's trace."""
 
 _PARQUET_MAGIC = b"PAR1"
 
@@ -48,7 +51,7 @@ def polars_module() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class JobTable:
-    """An opened table. ``synthetic``: what a generated one says about itself, else None.
+    """An opened table. ``marks``: what one that is not measured says about itself, by the keys of ``MARK_KEYS``.
 
     ``unused``: columns that nothing reads; they are carried along into per-job output.
     """
@@ -57,9 +60,19 @@ class JobTable:
     path: Path
     is_parquet: bool
     columns: tuple[str, ...]
-    synthetic: str | None
+    marks: Mapping[str, str]
     comment_lines: int = 0
     schema: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def synthetic(self) -> str | None:
+        """What a generated table says about itself."""
+        return self.marks.get(SYNTHETIC_KEY)
+
+    @property
+    def example(self) -> str | None:
+        """What a table says that a rule made from a cluster's trace."""
+        return self.marks.get(EXAMPLE_KEY)
 
     @property
     def unused(self) -> tuple[str, ...]:
@@ -191,13 +204,14 @@ def open_jobs(source: str) -> JobTable:
     if head.startswith(_PARQUET_MAGIC):
         try:
             schema = dict(pl.read_parquet_schema(path))
-            synthetic = pl.read_parquet_metadata(path).get(SYNTHETIC_KEY)
+            metadata = pl.read_parquet_metadata(path)
         except (pl.exceptions.PolarsError, OSError) as error:
             first = str(error).splitlines()[0]
             raise DataFileError(
                 f"{source}: not a readable Parquet file, truncated or damaged ({first}); write it again"
             ) from error
-        table = JobTable(source, path, True, tuple(schema), synthetic, schema=schema)
+        marks = {key: metadata[key] for key in MARK_KEYS if key in metadata}
+        table = JobTable(source, path, True, tuple(schema), marks, schema=schema)
     else:
         table = _open_csv(source, path, head)
     _check_columns(table)
@@ -216,15 +230,13 @@ def _open_csv(source: str, path: Path, head: bytes) -> JobTable:
     comments = 0
     while comments < len(lines) and lines[comments].startswith("#"):
         comments += 1
-    marks = (line.removeprefix("#").strip() for line in lines[:comments])
-    synthetic = next(
-        (mark.removeprefix(f"{SYNTHETIC_KEY}:").strip() for mark in marks if mark.startswith(SYNTHETIC_KEY)), None
-    )
+    comment = (line.removeprefix("#").strip().partition(":") for line in lines[:comments])
+    marks = {key: said.strip() for key, _, said in comment if key in MARK_KEYS}
     try:
         columns = pl.scan_csv(path, skip_lines=comments, infer_schema=False, glob=False).collect_schema().names()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise DataFileError(f"{source}: cannot be read as CSV ({str(error).splitlines()[0]})") from error
-    return JobTable(source, path, False, tuple(columns), synthetic, comments)
+    return JobTable(source, path, False, tuple(columns), marks, comments)
 
 
 def _check_columns(table: JobTable) -> None:

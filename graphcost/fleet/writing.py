@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphcost.errors import UsageError
 from graphcost.fleet.columns import ALL_NUMBERS
-from graphcost.fleet.table import SYNTHETIC_KEY, JobTable, polars_module
+from graphcost.fleet.table import JobTable, polars_module
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,9 +26,9 @@ def form_of(output: str) -> str:
 
 
 def write_frames(
-    output: str, frames: Iterator[pl.DataFrame], schema: Mapping[str, Any], synthetic: str | None
+    output: str, frames: Iterator[pl.DataFrame], schema: Mapping[str, Any], marks: Mapping[str, str]
 ) -> None:
-    """All blocks into one file, with what a generated table says about itself.
+    """All blocks into one file, with what a table that is not measured says about itself.
 
     Raises ``UsageError`` where the file cannot be written, and whatever the blocks raise.
     """
@@ -40,12 +40,11 @@ def write_frames(
     try:
         try:
             if form == "csv":
-                _csv(partial, frames, schema, synthetic)
+                _csv(partial, frames, schema, marks)
             else:
-                metadata = {SYNTHETIC_KEY: synthetic} if synthetic else None
                 # A source that plays back the blocks lets polars write them as they come.
                 lazy = pl.io.plugins.register_io_source(lambda *_: frames, schema=dict(schema))
-                lazy.sink_parquet(partial, metadata=metadata, maintain_order=True)
+                lazy.sink_parquet(partial, metadata=dict(marks) or None, maintain_order=True)
             partial.replace(path)
         except (OSError, pl.exceptions.PolarsError) as error:
             reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
@@ -54,10 +53,10 @@ def write_frames(
         partial.unlink(missing_ok=True)
 
 
-def _csv(path: Path, frames: Iterator[pl.DataFrame], schema: Mapping[str, Any], synthetic: str | None) -> None:
+def _csv(path: Path, frames: Iterator[pl.DataFrame], schema: Mapping[str, Any], marks: Mapping[str, str]) -> None:
     with path.open("wb") as file:
-        if synthetic:
-            file.write(f"# {SYNTHETIC_KEY}: {synthetic}\n".encode())
+        for key, said in marks.items():
+            file.write(f"# {key}: {said}\n".encode())
         for index, frame in enumerate(frames):
             frame.write_csv(file, include_header=index == 0)
 
@@ -78,4 +77,4 @@ class Writer:
         table = self._table
         own = table.schema or {name: pl.Float64 if name in ALL_NUMBERS else pl.String for name in table.columns}
         schema = {**own, **{name: getattr(pl, kind) for name, kind in added.items()}}
-        write_frames(self._output, frames, schema, table.synthetic)
+        write_frames(self._output, frames, schema, table.marks)

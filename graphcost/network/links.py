@@ -147,6 +147,10 @@ def ring(cluster: Cluster, gpus: int, servers: int) -> EffectiveLink:
     if servers == 1:
         return within
     network = across(cluster, servers)
-    if gpus == servers or network.bytes_per_s <= within.bytes_per_s:
+    if gpus == servers:
         return network
-    return replace(within, latency_s=network.latency_s, interference=max(within.interference, network.interference))
+    # It runs over both links whichever is slower: with one interference, a faster link is never a slower step.
+    interference = max(within.interference, network.interference)
+    if network.bytes_per_s <= within.bytes_per_s:
+        return replace(network, interference=interference)
+    return replace(within, latency_s=network.latency_s, interference=interference)

@@ -50,7 +50,8 @@ def predict_calibrated(
     memory_s = accumulate * _busy_s(everything, Bound.MEMORY) + _busy_s(timed[Phase.UPDATE], Bound.MEMORY)
     trips = {Phase.FORWARD: accumulate, Phase.BACKWARD: accumulate, Phase.UPDATE: 1}
     busy = {phase: trips[phase] * sum(one.time.time_s for one in ops) for phase, ops in timed.items()}
-    launching = _host(plan, model.constants, apart=not device.curves)
+    own = _host(plan, model.constants, apart=not device.curves)
+    launching = arch.host_s(own, plan, placement)
     host = {phase: trips[phase] * seconds for phase, seconds in launching.items()}
     busy_s, host_s = sum(busy.values()), sum(host.values())
 
@@ -90,6 +91,7 @@ def predict_calibrated(
         stages=stages,
         accumulate=accumulate,
         comm_spread=comm_spread(messages),
+        shared_host_s=host_s - sum(trips[phase] * seconds for phase, seconds in own.items()),
     )
     return replace(found, gpu_spread=spread_of(found.class_seconds, device, plan.precision))
 

@@ -64,6 +64,7 @@ class StepTime:
     ``forward``, ``backward`` and ``update`` split compute, memory and host parts by
     phase; None under ``paper``, which has no phases. ``*_low_s`` and ``*_high_s`` bound
     the prediction; they equal it under ``paper``, which makes no claim about its error.
+    ``shared_host_s``: of the host's time, what one GPU alone would not need.
     """
 
     input_s: float
@@ -81,6 +82,7 @@ class StepTime:
     accumulate: int = 1
     gpu_spread: Spread = NO_SPREAD
     comm_spread: float = 0.0
+    shared_host_s: float = 0.0
 
     @property
     def step_s(self) -> float:
@@ -107,7 +109,7 @@ class StepTime:
         """The step without communication and with its data at hand: the longer of GPU and host."""
         if self.forward is None or self.backward is None or self.update is None:
             return self.compute_s + self.memory_s + self.host_s
-        launches_s = self.forward.host_s + self.backward.host_s + self.update.host_s
+        launches_s = self.forward.host_s + self.backward.host_s + self.update.host_s - self.shared_host_s
         return max(self.compute_s + self.memory_s, launches_s)
 
     @property

@@ -1,4 +1,4 @@
-"""``graphcost fleet`` as text and JSON."""
+"""``graphcost fleet`` as text, JSON and an HTML page."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from graphcost.fleet.result import (
     Target,
     TypeStats,
 )
+from graphcost.report.fleet_figures import BOUNDS, Result
 from graphcost.report.tables import DEFAULT_WIDTH, table_text
 from graphcost.result import SCHEMA_VERSION
 from graphcost.units import format_bandwidth, format_bits, format_flops_per_s, format_share
-
-Result = Characterization | Projection | Sweep | AssumptionStudy
 
 _PARTS = ("input", "compute", "memory", "communication")
 _SHOWN_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -42,6 +41,13 @@ def _json(found: Result, width: int) -> str:
     return json.dumps({"schema_version": SCHEMA_VERSION, **asdict(found)}, indent=2, allow_nan=False)
 
 
+def _html(found: Result, width: int) -> str:
+    from graphcost.report.page.fleet import fleet_page
+
+    head = [line for line in _head(found.table, found.hardware) if line != found.table.mark]
+    return fleet_page(found, head, _SAID[type(found)](found))
+
+
 def _text(found: Result, width: int) -> str:
     body = _TEXTS[type(found)](found, width)
     return "\n".join([*_head(found.table, found.hardware), "", *body]).rstrip("\n") + "\n"
@@ -49,8 +55,8 @@ def _text(found: Result, width: int) -> str:
 
 def _head(table: Source, hardware: HardwareInfo) -> list[str]:
     lines = [f"{table.file}: {table.jobs:,} jobs, {table.cnodes:,.0f} cNodes"]
-    if table.synthetic:
-        lines.append(table.synthetic)
+    if table.mark:
+        lines.append(table.mark)
     rates = [
         f"network {format_bits(hardware.network_bytes_per_s)}",
         f"PCIe {format_bandwidth(hardware.pcie_bytes_per_s)}",
@@ -102,11 +108,15 @@ def _characterization(found: Characterization, width: int) -> list[str]:
                 title=f"quantiles of {part}'s share, each job counts once",
             )
         )  # fmt: skip
-    if found.overall.idle:
-        lines.append(f"{found.overall.idle:,} jobs take no time: all their features are 0")
+    lines += _characterization_said(found)
     if found.targets:
         lines.append(targets_table(found.targets, width=width))
     return lines
+
+
+def _characterization_said(found: Characterization) -> list[str]:
+    idle = found.overall.idle
+    return [f"{idle:,} jobs take no time: all their features are 0"] if idle else []
 
 
 def _share_row(title: str, broken: Breakdown) -> list[str]:
@@ -127,7 +137,7 @@ def targets_table(targets: Sequence[Target], *, width: int = DEFAULT_WIDTH) -> s
         if not chosen:
             continue
         rows = [
-            [one.what, f"{_BOUNDS[one.relation]}{_figure(one.value)}", _figure(one.got), "yes" if one.met else "NO",
+            [one.what, f"{BOUNDS[one.relation]}{_figure(one.value)}", _figure(one.got), "yes" if one.met else "NO",
              one.tag.partition(";")[0]]
             for one in chosen
         ]  # fmt: skip
@@ -142,7 +152,6 @@ def targets_table(targets: Sequence[Target], *, width: int = DEFAULT_WIDTH) -> s
 
 _TARGETS_WIDTH = 165
 """Columns that the table needs; narrower it would cut its reasons."""
-_BOUNDS = {"about": "", "at least": ">= ", "over": "> ", "first": ""}
 
 
 def _figure(value: float | str) -> str:
@@ -150,8 +159,9 @@ def _figure(value: float | str) -> str:
 
 
 def _projection(found: Projection, width: int) -> list[str]:
+    first, *rest = _projection_said(found)
     if not found.ps_jobs:
-        return [f"no PS/Worker jobs to project; {found.other_jobs:,} others stay as they are"]
+        return [first]
     middle = found.levels.index(0.5)
     rows = [
         [one.to, f"{one.fits:,}", format_share(one.faster_per_cnode / one.jobs), format_share(one.gain_share),
@@ -160,7 +170,7 @@ def _projection(found: Projection, width: int) -> list[str]:
         for one in found.targets
     ]  # fmt: skip
     lines = [
-        f"{found.ps_jobs:,} PS/Worker jobs projected; {found.other_jobs:,} others stay as they are",
+        first,
         table_text(
             ("to", "fit", "faster per cNode", "more throughput", "of fitting", "speed-up", "median", "throughput",
              "median"),
@@ -186,12 +196,19 @@ def _projection(found: Projection, width: int) -> list[str]:
         lines.append(
             table_text(("", "jobs", "share"), reasons, right=(1, 2), width=width, title=one.to, header=False)
         )
+    return lines + rest
+
+
+def _projection_said(found: Projection) -> list[str]:
+    if not found.ps_jobs:
+        return [f"no PS/Worker jobs to project; {found.other_jobs:,} others stay as they are"]
     best = ", ".join(f"{name} {count:,}" for name, count in found.best.items())
-    lines.append(f"highest throughput: {best}; mean {found.best_mean_throughput_speedup:.2f}x")
-    lines.append(
+    lines = [
+        f"{found.ps_jobs:,} PS/Worker jobs projected; {found.other_jobs:,} others stay as they are",
+        f"highest throughput: {best}; mean {found.best_mean_throughput_speedup:.2f}x",
         "of jobs that fit and gain nothing on allreduce-local, "
-        f"{format_share(found.local_losers_helped_by_cluster)} gain on allreduce-cluster"
-    )
+        f"{format_share(found.local_losers_helped_by_cluster)} gain on allreduce-cluster",
+    ]
     if unstated := found.targets[0].unstated:
         lines.append(
             f"{unstated:,} jobs do not say how large their model is (dense_model_bytes, sparse_model_bytes): taken "
@@ -223,6 +240,11 @@ def _sweep(found: Sweep, width: int) -> list[str]:
         for one in found.sensitivity
     ]
     lines.append(table_text(("type", "most sensitive first, at the largest candidate"), order, width=max(width, 130)))
+    return lines + _sweep_said(found)
+
+
+def _sweep_said(found: Sweep) -> list[str]:
+    lines = []
     if found.ethernet_speedup is not None:
         lines.append(
             f"Ethernet 25 -> 100 Gb/s: PS/Worker jobs {found.ethernet_speedup:.2f}x on average; no job can gain more "
@@ -247,15 +269,19 @@ def _rates(point: SweepPoint) -> str:
 
 def _assumptions(found: AssumptionStudy, width: int) -> list[str]:
     rows = [_assumption_row(one) for one in found.assumptions]
-    held = sum(one.holds for one in found.assumptions)
     return [
         table_text(
             ("overlap", "compute eff.", "comm. eff.", "comm. share", "largest part", "PS/Worker comm.", "over 80 %",
              "gain on AR-Local", "not faster", "holds"),
             rows, right=range(1, 9), width=max(width, 130),
         ),
-        f"conclusion: {found.conclusion}; it holds in {held} of {len(found.assumptions)} cases",
+        *_assumptions_said(found),
     ]  # fmt: skip
+
+
+def _assumptions_said(found: AssumptionStudy) -> list[str]:
+    held = sum(one.holds for one in found.assumptions)
+    return [f"conclusion: {found.conclusion}; it holds in {held} of {len(found.assumptions)} cases"]
 
 
 def _assumption_row(one: Assumption) -> list[str]:
@@ -274,4 +300,11 @@ _TEXTS: Mapping[type, Callable[[Any, int], list[str]]] = {
     AssumptionStudy: _assumptions,
 }
 
-FLEET_FORMATS: Mapping[str, Callable[[Any, int], str]] = {"text": _text, "json": _json}
+_SAID: Mapping[type, Callable[[Any], list[str]]] = {
+    Characterization: _characterization_said,
+    Projection: _projection_said,
+    Sweep: _sweep_said,
+    AssumptionStudy: _assumptions_said,
+}
+
+FLEET_FORMATS: Mapping[str, Callable[[Any, int], str]] = {"text": _text, "json": _json, "html": _html}

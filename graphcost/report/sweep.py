@@ -44,6 +44,7 @@ def _text(found: Sweep, width: int) -> str:
         "elasticity: % of change of the step per % of change of the resource, at the base\n"
         + table_text(["resource", "now", "step", "samples/s"], rows, right=(2, 3), width=width)
     )
+    parts += [f"{one.resource}: {one.note}\n" for one in found.elasticities if one.note]
     return "\n".join(parts)
 
 
@@ -133,6 +134,7 @@ def sweep_to_dict(found: Sweep) -> dict[str, Any]:
                 "over": None if one.over is None else list(one.over),
                 "step": one.step,
                 "throughput": one.throughput,
+                "note": one.note,
             }
             for one in found.elasticities
         ],
@@ -173,7 +175,8 @@ def _markdown(found: Sweep, width: int) -> str:
     tables = [markdown_table(columns, cells) for columns, cells in _tables(found)]
     refused = "".join(f"- {_told(row.settings)}: {row.refusal}\n" for row in found.rows if row.refusal)
     elasticities = markdown_table(["resource", "now", "elasticity of the step", "of samples/s"], rows)
-    return "\n".join([f"### {found.analysis.model.name}\n", *tables, *([refused] if refused else []), elasticities])
+    notes = "".join(f"- {one.resource}: {one.note}\n" for one in found.elasticities if one.note)
+    return "\n".join(filter(None, [f"### {found.analysis.model.name}\n", *tables, refused, elasticities, notes]))
 
 
 def _latex(found: Sweep, width: int) -> str:

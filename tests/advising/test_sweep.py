@@ -129,7 +129,7 @@ rates = {
 values = st.sampled_from(sorted(rates)).flatmap(lambda name: st.tuples(st.just(name), rates[name].map(float)))
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(
     first=values,
     second=values,
@@ -225,3 +225,15 @@ def test_help_has_examples_that_run(capsys: pytest.CaptureFixture[str], command:
         small = ["zoo:mlp" if word.startswith("zoo:") else word for word in words[1:]]
         assert main([*small, "--quiet"]) in (0, 1)
         assert "mlp" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("kind", "note"),
+    [(None, "makes no difference: tcp-cloud sockets have a rate of their own"), ("roce", None)],
+)
+def test_a_network_that_changes_nothing_says_why(kind: str | None, note: str | None) -> None:
+    options = AnalysisOptions(gpus=16, cluster="aws-p3.16xlarge", network_kind=kind, load=LoadOptions(batch=32))
+    found = sweep_model(VGG19, options, {"network": (10 * GBIT, 100 * GBIT)})
+    assert found.elasticities[0].note == note
+    for form in ("text", "markdown", "json"):
+        assert ("rate of their own" in render_sweep(found, form)) is (note is not None)

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from graphcost.device_db import load_cluster, load_device, load_server, server_names
+from graphcost.device_db import cluster_names, load_cluster, load_device, load_server, server_names
 from graphcost.links import LinkKind
 from graphcost.network.links import across, inside, many_streams, ring
 
@@ -55,6 +55,18 @@ def test_what_networks_give(cluster: str, gigabytes_per_s: float, whence: str) -
     found = across(load_cluster(cluster))
     assert found.bytes_per_s / 1e9 == pytest.approx(gigabytes_per_s, rel=0.02)
     assert whence in found.source
+
+
+@pytest.mark.parametrize("cluster", cluster_names())
+def test_a_faster_network_gives_a_ring_no_less_and_disturbs_no_more(cluster: str) -> None:
+    base = load_cluster(cluster)
+    for gpus, servers in ((2 * base.server.gpus, 2), (4, 4)):
+        before = ring(base.with_overrides(network_bytes_per_s=0.5e9), gpus, servers)
+        for gigabytes_per_s in (1.25, 3.125, 12.5, 50, 400):
+            after = ring(base.with_overrides(network_bytes_per_s=gigabytes_per_s * 1e9), gpus, servers)
+            assert after.bytes_per_s >= before.bytes_per_s
+            assert after.interference <= before.interference
+            before = after
 
 
 def test_many_streams_get_more_out_of_tcp() -> None:

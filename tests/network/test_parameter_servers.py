@@ -50,6 +50,33 @@ def test_grpc_is_held_up_by_the_largest_variable() -> None:
     assert total(PsStyle.GRPC, 64, 16, "horovod-p100-40gbe") == pytest.approx(41.4 - 0.4, rel=0.25)
 
 
+def test_a_colocated_server_keeps_its_own_hosts_part() -> None:
+    """Of 553 MB at 1.25 GB/s (10 GbE, many streams), twice: what leaves a host or reaches it."""
+
+    def seconds(servers: int, ps: int) -> float:
+        place = Placement(4 * servers, servers, ps, load_cluster("hkbu-2080ti-10gbe"), ps_colocated=True)
+        (part,) = ps_exchanges(VGG_LIKE, place)
+        assert "co-located" in part.kind and "not measured" in part.source
+        return part.seconds(part.size_bytes)
+
+    once_s = 2 * 0.553 / 1.25
+    assert seconds(4, 4) == pytest.approx(3 / 4 * once_s, rel=0.01)  # a ring's 2 (m-1)/m S/B
+    assert seconds(8, 8) == pytest.approx(7 / 8 * once_s, rel=0.01)
+    assert seconds(4, 1) == pytest.approx(3 * once_s, rel=0.01)  # three others send all of it to one host
+    assert seconds(4, 2) == pytest.approx(3 / 2 * once_s, rel=0.01)  # half of it from three others
+    assert seconds(4, 6) == pytest.approx(2 * 3 / 6 * once_s, rel=0.01)  # two of six parts on the fullest
+    assert seconds(1, 1) == pytest.approx(2 * 3 / 4 * 0.553 / 4.5, rel=0.02)  # nothing leaves: the ring inside
+
+
+@pytest.mark.parametrize("style", [PsStyle.BYTEPS, PsStyle.GRPC])
+@pytest.mark.parametrize("ps", [1, 2, 4, 8])
+def test_colocated_is_never_slower_while_hosts_have_one_server_at_most(style: PsStyle, ps: int) -> None:
+    apart = Placement(16, 4, ps, load_cluster("hkbu-2080ti-10gbe"), style)
+    beside = replace(apart, ps_colocated=True)
+    took = [sum(part.seconds(part.size_bytes) for part in ps_exchanges(VGG_LIKE, one)) for one in (apart, beside)]
+    assert took[1] <= took[0] or ps > 4
+
+
 @pytest.mark.parametrize("style", PsStyle)
 def test_styles_keep_the_laws(style: PsStyle) -> None:
     base = total(style, 16, 4, "hkbu-2080ti-10gbe")
@@ -118,11 +145,13 @@ def test_gathered_rows_grow_with_the_group_and_those_of_a_parameter_server_do_no
     [
         ({"gpus": 8, "ps_style": "grpc"}, "--ps-style goes with --arch ps, not allreduce"),
         ({"gpus": 8, "arch": "ps", "gather_rows": True}, "--gather-rows goes with --arch allreduce, not ps"),
+        ({"gpus": 8, "ps_colocated": True}, "--ps-colocated goes with --arch ps, not allreduce"),
+        ({"gpus": 8, "arch": "ps", "ps_colocated": True, "ps_style": "mxnet"}, "always keeps"),
         ({"gpus": 8, "arch": "ps", "ps_style": "bytesp"}, "did you mean 'byteps'"),
     ],
 )
 def test_options_that_do_not_fit_are_named(options: dict[str, object], message: str) -> None:
-    with pytest.raises(UsageError if "goes" in message else Exception, match=message):
+    with pytest.raises(Exception if "did you mean" in message else UsageError, match=message):
         resolve(AnalysisOptions(**options))  # type: ignore[arg-type]
 
 

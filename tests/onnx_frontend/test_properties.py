@@ -111,7 +111,7 @@ def _network(seed: int, steps: int) -> ModelProto:
 
 
 networks = st.builds(_network, st.integers(0, 2**32), st.integers(1, 12))
-few = settings(max_examples=60, deadline=None, derandomize=True)
+few = settings(max_examples=60, derandomize=True)
 
 
 @few

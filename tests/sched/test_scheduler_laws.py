@@ -54,7 +54,7 @@ disturbed = st.builds(
 
 
 @pytest.mark.parametrize("name", SCHEDULERS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(jobs=traces(), cluster=clusters, world=disturbed)
 def test_laws(name: str, jobs: tuple[Job, ...], cluster: SimCluster, world: Settings) -> None:
     scheduler = SCHEDULERS[name]

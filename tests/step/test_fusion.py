@@ -135,7 +135,7 @@ MODELS = {
 }  # fmt: skip
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.sampled_from(sorted(MODELS)), st.integers(1, 5), st.sampled_from(list(Precision)),
     st.sampled_from(["adam", "none"]),

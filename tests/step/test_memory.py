@@ -179,7 +179,7 @@ def test_buckets_stay_allocated() -> None:
     assert with_buckets.peak_bytes == found.peak_bytes + 1000 and with_buckets.bucket_bytes == 1000
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     st.sampled_from([("resnet18", {"image": 64}), ("bert-base", {"seq": 16}), ("mobilenet-v2", {"image": 64})]),
     st.integers(1, 4), st.sampled_from(["sgd", "adam"]),

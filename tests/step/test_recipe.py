@@ -147,7 +147,7 @@ def test_a_tied_weight_counts_once_and_is_dense() -> None:
     assert [op.name for op in plan.backward if op.op_type == "Add"] == ["gradient sum of table.weight"]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 400), st.integers(1, 600), st.sampled_from([0.5, 1.0, 1.6, 3.0]), st.integers(0, 2**32 - 1))
 def test_expected_rows_against_draws(rows: int, lookups: int, exponent: float, seed: int) -> None:
     """The mean of 300 draws lies within five standard errors of the closed form, which is rounded up."""

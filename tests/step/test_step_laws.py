@@ -31,7 +31,7 @@ MODELS = {
     "bert-base": {"seq": 32},
 }
 CLUSTERS = ("dgx-a100", "aws-p3.16xlarge", "pcie-8x-gen3", "dgx-h100")
-FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 
 
 @cache

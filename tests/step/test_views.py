@@ -79,7 +79,7 @@ def chains(draw: Draw) -> list[tuple[OpNode, Any, bool]]:
     return chain
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(chains())
 def test_a_chain_copies_exactly_where_torch_does(chain: list[tuple[OpNode, Any, bool]]) -> None:
     laid = lay_out([one for one, _, _ in chain])
@@ -88,7 +88,7 @@ def test_a_chain_copies_exactly_where_torch_does(chain: list[tuple[OpNode, Any, 
         assert found.copied == (() if shares else (0,))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.data())
 def test_strides_of_a_view_are_torchs(data: st.DataObject) -> None:
     """``Tensor.view`` takes a shape, or refuses it; graphcost gives its strides, or None."""
@@ -108,7 +108,7 @@ def test_strides_of_a_view_are_torchs(data: st.DataObject) -> None:
     assert [found[i] for i in wide] == [expected.stride()[i] for i in wide]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data())
 def test_dense_means_that_elements_fill_their_storage(data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4)))

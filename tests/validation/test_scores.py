@@ -176,7 +176,6 @@ def test_where_and_sample_choose_rows(table: Path) -> None:
         (["TABLE", "--where", "gpus_=1"], 2, "did you mean"),
         (["TABLE", "--where", "gpu=none"], 2, "no row is left"),
         (["TABLE", "--rows", "/nonexistent/x.csv"], 2, "cannot be written"),
-        ([], 2, "TABLE"),
     ],
 )
 def test_bad_input_is_one_line(

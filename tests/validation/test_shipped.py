@@ -12,7 +12,7 @@ from graphcost.hardware import Device
 from graphcost.validation import jobs, read_table, tables_in, validate
 
 MEASURED = Path(__file__).parents[2] / "benchmarks" / "measured"
-TABLES = [path for path in tables_in([str(MEASURED)]) if not path.name.startswith("timm")]
+TABLES = [path for path in tables_in([]) if not path.name.startswith("timm")]
 
 
 def test_every_row_names_its_source_and_can_be_read() -> None:
@@ -38,3 +38,7 @@ def test_half_the_bandwidth_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(jobs, "load_device", halved)
     assert validate(tables, where=where).broken
+
+
+def test_without_a_table_the_shipped_ones_are_meant() -> None:
+    assert [path.name for path in tables_in([])] == [path.name for path in tables_in([str(MEASURED)])]

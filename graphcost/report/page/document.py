@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -14,17 +14,21 @@ from graphcost._version import __version__
 from graphcost.report import palette
 from graphcost.report.page.markup import Html, element
 
-_SCRIPTS = ("echarts.common.min.js", "base.js", "charts.js", "tables.js", "modules.js", "page.js")
+_SCRIPTS = ("echarts.common.min.js", "base.js", "charts.js", "tables.js", "modules.js")
+_LAST = "page.js"
+_FROM_A_GRAPH = "Predicted from the graph; nothing was run."
 
 
-def document(title: str, body: Html, data: Mapping[str, Any]) -> str:
-    """A whole page. ``data``: what its script draws.
+def document(
+    title: str, body: Html, data: Mapping[str, Any], *, scripts: Sequence[str] = (), footer: str = _FROM_A_GRAPH
+) -> str:
+    """A whole page. ``data``: what its script draws; ``scripts``: files with further charts.
 
     Scripts run by their hash only and nothing may be fetched, so that a name that broke out
     of its place would still be dead text.
     """
-    scripts = [_asset(name) for name in _SCRIPTS]
-    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    texts = [_asset(name) for name in (*_SCRIPTS, *scripts, _LAST)]
+    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in texts)
     policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {hashes}"
     inks = {
         name: {key: [ink.light, ink.dark, ink.hatch] for key, ink in table.items()}
@@ -41,10 +45,10 @@ def document(title: str, body: Html, data: Mapping[str, Any]) -> str:
         f'<header class="top"><h1>{element("span", title)}</h1>'
         '<button type="button" id="theme" hidden></button></header>\n'
         f'<main id="content">{body}</main>\n'
-        f"<footer>graphcost {__version__}. Predicted from the graph; nothing was run. "
+        f"<footer>graphcost {__version__}. {footer} "
         "Charts: Apache ECharts (Apache-2.0).</footer>\n"
         f'<script type="application/json" id="data">{embedded(whole)}</script>\n'
-        + "".join(f"<script>{script}</script>\n" for script in scripts)
+        + "".join(f"<script>{script}</script>\n" for script in texts)
         + "</body>\n</html>\n"
     )
 

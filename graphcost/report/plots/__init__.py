@@ -7,6 +7,16 @@ Every function draws into one file, whose suffix chooses the format: ``.png``, `
 from graphcost.report.plots.analysis import analysis_plot
 from graphcost.report.plots.comparison import comparison_plot
 from graphcost.report.plots.figure import PLOT_SUFFIXES, check_plot
+from graphcost.report.plots.fleet import fleet_plot
 from graphcost.report.plots.sweep import SweepSeries, lines_of, sweep_plot
 
-__all__ = ["PLOT_SUFFIXES", "SweepSeries", "analysis_plot", "check_plot", "comparison_plot", "lines_of", "sweep_plot"]
+__all__ = [
+    "PLOT_SUFFIXES",
+    "SweepSeries",
+    "analysis_plot",
+    "check_plot",
+    "comparison_plot",
+    "fleet_plot",
+    "lines_of",
+    "sweep_plot",
+]

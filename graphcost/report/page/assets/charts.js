@@ -38,6 +38,8 @@ page.charts = {};
     axisLabel: { color: colours().text, interval: 0, formatter: (text) => short(text, narrow(width) ? 20 : 34) },
   });
 
+  page.kit = { ink, colours, narrow, fill, tip, short, frame, axis, names }; /* for charts of other files */
+
   const stacked = (labels, series, width, total) => frame(width, {
     tooltip: { ...frame(width).tooltip, trigger: "item", formatter: (at) => tip(at.name, `${at.seriesName}: ${page.seconds(at.value)}`, ...(total ? [total(at)] : [])) },
     xAxis: secondsAxis(), yAxis: names(labels, width),
