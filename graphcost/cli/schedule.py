@@ -18,6 +18,7 @@ from graphcost.report.plots.figure import check_plot
 from graphcost.report.plots.schedule import completion_plot
 from graphcost.report.schedule import (
     Drawn,
+    comparison_html,
     comparison_json,
     comparison_text,
     events_log,
@@ -92,7 +93,7 @@ def simulate_command(
               help="Seeds of the three never meet; a recorded trace is cut likewise.")  # fmt: skip
 @click.option("--start", type=click.IntRange(0), default=0, help="First trace of the split.")
 @setup_options
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text", show_default=True)
 @click.option("--output", metavar="FILE", help="Write to a file instead of stdout.")
 @click.option("--plot", metavar="FILE", help="Completion times as cumulative shares: png, svg, pdf.")
 @shared_flags
@@ -129,6 +130,8 @@ def compare_command(
         completion_plot(found, plot)
     if form == "json":
         text = comparison_json(found, what, part)
+    elif form == "html":
+        text = comparison_html(found, what, part)
     else:
         text = comparison_text(found, what, part, text_width(), learned=[one.name for one in learned])
     write_result(text, output)

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from graphcost._version import __version__
+from graphcost.report.page.schedule import schedule_page
 from graphcost.report.tables import DEFAULT_WIDTH, table_text
 from graphcost.result import SCHEMA_VERSION
 from graphcost.sim.comparing import Difference, Interval, Row, ScheduleComparison
@@ -141,6 +142,12 @@ def comparison_text(
             *sentences,
         ]
     )
+
+
+def comparison_html(found: ScheduleComparison, drawn: Drawn, split: str) -> str:
+    """One self-contained page."""
+    title = f"{_what(drawn)}: {len(found.seeds)} {split} traces"
+    return schedule_page(found, title, [*_setting(drawn), *drawn.notes])
 
 
 def _cells(row: Row) -> tuple[str, ...]:
