@@ -51,20 +51,20 @@ def experiments() -> dict[str, Experiment]:
     release = _words("--workload dl2-release --nodes 48 --count 60")
     development = _words("--workload dl2-development")
     table = ("--workload", "dl2-release", "--speeds", str(_table()), "--speed-source", "pengyanghua")
-    usual = _words("--warm-up-updates 500 --updates 3000")
-    quick = (*usual, "--learning-rate", "0.001")
-    wide = _words("--warm-up-updates 300 --updates 3000 --learning-rate 0.001 --window 40 --validation-traces 6")
+    usual = _words("--warm-up-updates 500 --updates 2500")
+    longer = _words("--warm-up-updates 500 --updates 3000")
+    wide = _words("--warm-up-updates 300 --updates 1664 --learning-rate 0.001 --window 40 --validation-traces 6")
     found = {
         "imitate-drf": Experiment(release, _words("--updates 0"), schedulers="drf"),
         "imitate-optimus": Experiment(release, _words("--updates 0 --teacher optimus"), schedulers="optimus"),
-        "release": Experiment(release, quick),
-        "development": Experiment(development, (*usual, "--hidden", "32")),
+        "release": Experiment(release, usual),
+        "development": Experiment(development, (*longer, "--hidden", "32")),
         "large": Experiment(release, wide, _words("--workload dl2-release"), traces=10),
         "large-table": Experiment(
-            (*table, "--nodes", "48", "--count", "60"), wide, table, 10, needs=_table()
+            (*table, "--nodes", "48", "--count", "60"), wide, table, 5, needs=_table()
         ),
         "zoo": Experiment(
-            _words("--workload zoo-cluster --load 75%"), (*quick, "--validation-traces", "5"),
+            _words("--workload zoo-cluster --load 75%"), (*longer, "--validation-traces", "5"),
             traces=20, schedulers=f"{BASELINES},pollux",
         ),
     }  # fmt: skip

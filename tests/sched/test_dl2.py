@@ -393,3 +393,17 @@ def test_files_that_are_no_policies(tmp_path: Path) -> None:
     with pytest.raises(DataFileError, match="no file that `schedule train` writes"):
         checkpoint.load_policy(path)
     assert not Path("/tmp/graphcost-was-run").exists()
+
+
+def test_the_trained_policies_that_come_along() -> None:
+    """Small, readable, and as their page says."""
+    folder = Path(__file__).parents[2] / "benchmarks" / "policies"
+    page = folder.joinpath("README.md").read_text("utf-8")
+    files = sorted(folder.glob("*.pt"))
+    assert files
+    for path in files:
+        policy, origin = checkpoint.load_policy(path)
+        assert path.stat().st_size < 2_000_000 and path.name in page and len(policy.spec.models) == 8
+        assert (
+            f"{origin['validation_mean_jct_s']:,.0f} s after {origin['updates']:,} updates".replace(",", " ") in page
+        )
