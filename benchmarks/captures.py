@@ -30,14 +30,23 @@ _CAPTURE = re.compile(r"(<!-- capture: (?P<command>.+?) -->\n```text\n)(?P<body>
 
 
 def capture(command: str) -> str:
-    """What ``command`` prints on stdout at a width of 100, with its command line and exit code."""
-    words = shlex.split(command)
-    if words[0] != "graphcost":
-        raise ValueError(f"captures are of graphcost commands, not {command!r}")
-    out = io.StringIO()
-    with _inside(MODELS), contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
-        code = graphcost(words[1:])
-    return f"$ {command}\n{out.getvalue().rstrip()}\n$ echo $?\n{code}\n"
+    """What ``command`` prints on stdout at a width of 100, with its command line and exit code.
+
+    Commands joined by ``&&`` run one after another in one folder, each shown with what it prints; all must succeed.
+    """
+    shown, codes = [], []
+    with _inside(MODELS):
+        for part in command.split(" && "):
+            words = shlex.split(part)
+            if words[0] != "graphcost":
+                raise ValueError(f"captures are of graphcost commands, not {part!r}")
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+                codes.append(graphcost(words[1:]))
+            shown.append(f"$ {part}\n{out.getvalue().rstrip()}".rstrip())
+    if any(codes[:-1]):
+        raise ValueError(f"exit codes {codes} of {command!r}")
+    return "\n".join(shown) + f"\n$ echo $?\n{codes[-1]}\n"
 
 
 @contextlib.contextmanager

@@ -203,7 +203,9 @@ def test_compare_ranks_and_names_what_cannot_be(capsys: pytest.CaptureFixture[st
     assert code == 0 and rates == sorted(rates, reverse=True)
     held = {"local", "ps", "allreduce", "pearl", "zero1", "zero2", "zero3", "dataparallel"}
     assert {result["placement"]["arch"] for result in data["results"]} == held
-    assert {(entry["arch"], entry["gpus"]) for entry in data["refused"]} == {(one, 16) for one in ("local", "pearl", "dataparallel")}
+    assert {(entry["arch"], entry["gpus"]) for entry in data["refused"]} == {
+        (one, 16) for one in ("local", "pearl", "dataparallel")
+    }
 
 
 def test_a_saved_graph_is_a_model(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
