@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,21 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from schedule_worlds import SETTINGS, Rates, job, ring, served
 
-from graphcost.errors import DataFileError, UnknownNameError
+from graphcost.errors import UnknownNameError
 from graphcost.sched import SCHEDULERS, Allocation, Knowledge, SlotView
 from graphcost.sched.dl2.encoding import PolicySpec, SlotEncoder
 from graphcost.sched.dl2.exploration import Exploration
-from graphcost.sched.dl2.replay import ALPHA, BETA, Replay, Samples
 from graphcost.sched.features import ACTIONS, action_mask, state, window_of
 from graphcost.sim import SimCluster, Simulation, simulate
 
 torch = pytest.importorskip("torch")
 
-from graphcost.sched.dl2 import checkpoint  # noqa: E402  # what follows needs torch
-from graphcost.sched.dl2.actor_critic import ActorCritic  # noqa: E402
 from graphcost.sched.dl2.network import NETWORKS, Network, log_probabilities, probabilities  # noqa: E402
 from graphcost.sched.dl2.policy import Policy  # noqa: E402
-from graphcost.sched.dl2.progress import ProgressModel  # noqa: E402
 from graphcost.sched.dl2.warm_up import Labels, cross_entropy_step, labels_of, shuffled  # noqa: E402
 
 RATES = Rates({"a": lambda w, p: float(w), "s": lambda w, p: w / (1 + w / p)})
@@ -189,145 +184,6 @@ def test_a_policy_is_a_scheduler(sampled: bool, bundle: bool) -> None:
         assert runs[0].metrics.finished == 3
 
 
-def samples(count: int, first: int = 0, spec: PolicySpec = SPEC) -> Samples:
-    states = np.zeros((count, spec.window, spec.columns), np.float32)
-    states[:, 0, 0] = np.arange(first, first + count)
-    masks = np.ones((count, spec.actions), bool)
-    afters = np.ones((count, spec.columns), np.float32)
-    returns = np.arange(first, first + count, dtype=np.float32)
-    ends = np.arange(count) == count - 1
-    return Samples(states, masks, np.zeros(count, np.int64), returns, ends, afters, states)
-
-
-def test_the_oldest_samples_are_overwritten_and_the_next_state_is_the_next_sample() -> None:
-    replay = Replay("plain", 8, SPEC)
-    assert not replay.ready
-    for first in (0, 3, 6, 9):
-        replay.add(samples(3, first))
-    assert replay.ready
-    _, drawn, weights = replay.draw(2000, np.random.default_rng(0))
-    seen = drawn.states[:, 0, 0]
-    assert set(seen) == set(range(4, 12)) and (weights == 1).all()
-    inside = ~drawn.ends
-    assert np.array_equal(drawn.nexts[inside, 0, 0], seen[inside] + 1)
-    assert set(seen[drawn.ends]) == {5, 8, 11}
-
-
-def test_no_replay_holds_the_last_slot_alone() -> None:
-    replay = Replay("none", 8, SPEC)
-    replay.add(samples(5))
-    replay.add(samples(2, 5))
-    picked, drawn, _ = replay.draw(100, np.random.default_rng(0))
-    assert picked.tolist() == [0, 1] and drawn.returns.tolist() == [5, 6] and replay.ready
-
-
-def test_priorities_by_hand() -> None:
-    """Four samples of advantages 0, 1, 3.99 and 100: 0.01, 1.01, 4, 4, each to the power 0.9."""
-    replay = Replay("prioritised", 4, SPEC)
-    replay.add(samples(4))
-    replay.renew(np.arange(4), np.array([0, 1, -3.99, 100], np.float32))
-    weights = np.array([0.01, 1.01, 4, 4]) ** ALPHA
-    picked, drawn, importance = replay.draw(40_000, np.random.default_rng(0))
-    shares = np.bincount(picked, minlength=4) / len(picked)
-    assert shares == pytest.approx(weights / weights.sum(), abs=2e-4)  # strata leave little to chance
-    ratio = importance[drawn.returns == 3][0] / importance[drawn.returns == 1][0]
-    assert ratio == pytest.approx((weights[3] / weights[1]) ** -BETA, rel=1e-5) and importance.max() == 1
-
-
-def test_a_restored_replay_draws_the_same() -> None:
-    one, other = Replay("prioritised", 8, SPEC), Replay("prioritised", 8, SPEC)
-    one.add(samples(6))
-    one.draw(4, np.random.default_rng(1))
-    other.restore(one.contents())
-    drawn = [replay.draw(16, np.random.default_rng(2)) for replay in (one, other)]
-    assert np.array_equal(drawn[0][0], drawn[1][0]) and np.array_equal(drawn[0][2], drawn[1][2])
-    with pytest.raises(ValueError, match="a replay of"):
-        Replay("plain", 9, SPEC).restore(one.contents())
-
-
-def learner(credit: str = "slot", critic: bool = True, entropy: float = 0.0) -> ActorCritic:
-    policy, value = Network(SPEC, value=False, seed=0), Network(SPEC, value=True, seed=1)
-    optimizers = [torch.optim.SGD(network.parameters(), lr=0.02) for network in (policy, value)]
-    return ActorCritic(policy, value, *optimizers, entropy, credit, critic)
-
-
-def slot_samples(returns: list[float]) -> Samples:
-    """Row 0's three actions in one state of JOBS, then void."""
-    slot = SlotEncoder(view_of(nodes=8), SPEC)
-    count = len(returns)
-    states = np.stack([slot.state] * count)
-    return Samples(
-        states, np.stack([slot.mask] * count), np.array([3, 4, 5, SPEC.void][:count]),
-        np.array(returns, np.float32), np.arange(count) == count - 1,
-        np.ones((count, SPEC.columns), np.float32), states,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("credit", "critic", "expected"),
-    [
-        ("slot", True, lambda v: [5 - v, 1 - v, 1 - v, 1 - v]),  # R - V
-        ("step", True, lambda v: [0.5 + v - v, 0 + v - v, -0.5 + v - v, 0 - v]),  # r + V' - V; the slot's end: 0
-        ("slot", False, lambda v: [5, 1, 1, 1]),  # no baseline
-    ],
-)
-def test_advantages_by_hand(credit: str, critic: bool, expected) -> None:  # type: ignore[no-untyped-def]
-    made = learner(credit, critic)
-    drawn = slot_samples([5, 1, 1, 1])
-    value = made.value_of(drawn.states[0])
-    rewards = np.array([0.5, 0, -0.5, 0], np.float32)
-    _, advantages = made.update(drawn, rewards, np.ones(4, np.float32), actor=False)
-    assert advantages == pytest.approx(expected(value), abs=1e-6)
-
-
-def test_an_update_makes_what_went_well_likelier() -> None:
-    made, drawn = learner(), slot_samples([5, 1, 1, 1])
-    before = probabilities(made.policy, drawn.states[0], drawn.masks[0])
-    for _ in range(100):
-        loss, _ = made.update(drawn, np.zeros(4, np.float32), np.ones(4, np.float32))
-    after = probabilities(made.policy, drawn.states[0], drawn.masks[0])
-    assert after[3] > before[3] + 0.05 and (after[[4, 5, SPEC.void]] < before[[4, 5, SPEC.void]]).all()
-    assert np.isfinite([loss.policy, loss.value, loss.entropy]).all()
-
-
-def test_entropy_alone_evens_the_policy_out() -> None:
-    """Returns of zero and no baseline: no advantage, whatever is done."""
-    made, drawn = learner(critic=False, entropy=1.0), slot_samples([0, 0, 0, 0])
-    first, _ = made.update(drawn, np.zeros(4, np.float32), np.ones(4, np.float32))
-    for _ in range(100):
-        last, _ = made.update(drawn, np.zeros(4, np.float32), np.ones(4, np.float32))
-    assert last.entropy > first.entropy
-
-
-def test_a_given_up_action_is_not_pushed_down_without_end() -> None:
-    """A thousand updates that all blame the same action leave its logit finite and small."""
-    made, drawn = learner(), slot_samples([5, 1, 1, 1])
-    for _ in range(1000):
-        loss, _ = made.update(drawn, np.zeros(4, np.float32), np.ones(4, np.float32))
-    assert abs(loss.policy) < 10
-
-
-def test_progress_is_learned_and_credited_to_single_actions() -> None:
-    """Jobs of model a do 0.1 a worker, those of s nothing."""
-    model, draw = ProgressModel(SPEC, 3e-3, 0), np.random.default_rng(0)
-    rows = np.zeros((400, SPEC.columns), np.float32)
-    rows[np.arange(400), draw.integers(2, size=400)] = 1
-    rows[:, -2] = draw.integers(1, 9, size=400)
-    model.add(rows, (0.1 * rows[:, -2] * rows[:, 0]).astype(np.float32))
-    errors = [model.learn(64, draw) for _ in range(1500)]
-    assert errors[-1] < 2e-3 < errors[0]
-    states = np.zeros((3, SPEC.window, SPEC.columns), np.float32)
-    states[:, 0, 0] = states[:, 1, 1] = 1
-    states[:, :2, -2] = 3
-    afters = np.stack((states[0, 0], states[0, 1], np.zeros(SPEC.columns, np.float32)))
-    afters[:2, -2] = 4
-    gains = model.gains(states, np.array([0, 3, SPEC.void]), afters)
-    assert gains == pytest.approx([0.1, 0.0, 0.0], abs=0.04) and gains[2] == 0
-    other = ProgressModel(SPEC, 3e-3, 9)
-    other.restore(model.contents())
-    assert np.array_equal(other(rows), model(rows))
-
-
 def test_exploration_mends_bad_states() -> None:
     """s with 1 server: at 11 workers it would get a server; here without servers at all, since nothing is bundled."""
     view = view_of(nodes=6)
@@ -342,68 +198,3 @@ def test_exploration_mends_bad_states() -> None:
     assert always.override(slot, np.array([100, 1, 100]), draw) in (4, 7)  # a server, of either job that has them
     half = [Exploration(0.4).override(slot, np.array([100, 1, 100]), draw) is not None for _ in range(2000)]
     assert np.mean(half) == pytest.approx(0.4, abs=0.04)
-
-
-@pytest.mark.parametrize("kind", NETWORKS)
-def test_policies_in_files(tmp_path: Path, kind: str) -> None:
-    spec, path = PolicySpec(("a", "s"), 3, network=kind, hidden=8), tmp_path / "p.pt"
-    network = Network(spec, value=False, seed=5)
-    checkpoint.save_policy(path, network, {"seed": 5})
-    policy, origin = checkpoint.load_policy(path)
-    slot = SlotEncoder(view_of(), spec)
-    assert policy.spec == spec and origin == {"seed": 5}
-    assert np.array_equal(
-        probabilities(policy.network, slot.state, slot.mask), probabilities(network, slot.state, slot.mask)
-    )
-    assert not list(tmp_path.glob("*.part"))
-
-
-class _Evil:
-    def __reduce__(self):  # type: ignore[no-untyped-def]
-        return (Path.touch, (Path("/tmp/graphcost-was-run"),))
-
-
-def test_files_that_are_no_policies(tmp_path: Path) -> None:
-    """One line each, and nothing inside a file is run."""
-    path = tmp_path / "p.pt"
-    with pytest.raises(DataFileError, match=r"p\.pt: cannot be read \(No such file"):
-        checkpoint.load_policy(path)
-    path.write_bytes(b"not a policy at all")
-    with pytest.raises(DataFileError, match="no file that `schedule train` writes; a policy was expected"):
-        checkpoint.load_policy(path)
-    torch.save({"kind": checkpoint.POLICY, "spec": _Evil()}, path)
-    with pytest.raises(DataFileError, match="no file that `schedule train` writes"):
-        checkpoint.load_policy(path)
-    torch.save([1, 2], path)
-    with pytest.raises(DataFileError, match="holds something else, not a policy"):
-        checkpoint.load_policy(path)
-    checkpoint.write(path, checkpoint.TRAINING, {})
-    with pytest.raises(DataFileError, match="holds graphcost-dl2-training-1, not a policy"):
-        checkpoint.load_policy(path)
-    network = Network(SPEC, value=False, seed=0)
-    checkpoint.save_policy(path, network, {})
-    whole = checkpoint.read(path, checkpoint.POLICY)
-    checkpoint.write(path, checkpoint.POLICY, {**whole, "spec": {**whole["spec"], "hidden": 32}})
-    with pytest.raises(DataFileError, match=r"another shape: .* is \[64, 7\]; a shared network .* \[32, 7\]"):
-        checkpoint.load_policy(path)
-    checkpoint.write(path, checkpoint.POLICY, {**whole, "spec": {"width": 3}})
-    with pytest.raises(DataFileError, match="its shape cannot be read"):
-        checkpoint.load_policy(path)
-    path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(DataFileError, match="no file that `schedule train` writes"):
-        checkpoint.load_policy(path)
-    assert not Path("/tmp/graphcost-was-run").exists()
-
-
-def test_the_trained_policies_that_come_along() -> None:
-    """Small, readable, and as their page says."""
-    folder = Path(__file__).parents[2] / "benchmarks" / "policies"
-    page = folder.joinpath("README.md").read_text("utf-8")
-    files = sorted(folder.glob("*.pt"))
-    assert files
-    for path in files:
-        policy, origin = checkpoint.load_policy(path)
-        assert path.stat().st_size < 2_000_000 and path.name in page and len(policy.spec.models) == 8
-        assert (
-            f"{origin['validation_mean_jct_s']:,.0f} s after {origin['updates']:,} updates".replace(",", " ") in page
-        )
