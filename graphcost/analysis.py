@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from graphcost._version import __version__
+from graphcost.arch.product import Product
 from graphcost.billing import bill_of
 from graphcost.counts import BytesInfo, CoverageInfo, GraphInfo, MemoryInfo, TrainingInfo, UnknownInfo
 from graphcost.engine.roofs import roofs_of
@@ -16,13 +17,16 @@ from graphcost.frontends.options import LoadOptions
 from graphcost.graph import GraphTotals, build_graph, totals
 from graphcost.inference_graph import signs_of_inference
 from graphcost.ir import BatchSource, Model, Phase
+from graphcost.parallel.division import DividedPlan
 from graphcost.per_op import op_rows
 from graphcost.placing import AnalysisOptions, Choice, resolve
-from graphcost.predict import Message, Profile, StepTime, predict_calibrated, predict_paper
+from graphcost.planning import plan_for
+from graphcost.predict import Message, Profile, StepTime, predict_calibrated, predict_divided, predict_paper
 from graphcost.registry import did_you_mean
 from graphcost.result import (
     Analysis,
     Details,
+    Finding,
     InputInfo,
     MessageInfo,
     ModelInfo,
@@ -30,7 +34,7 @@ from graphcost.result import (
     StepInfo,
 )
 from graphcost.sources import as_values, load_model
-from graphcost.training import StepPlan, plan_step
+from graphcost.training import StepPlan
 from graphcost.verdict import Verdict, findings_of, judge, reason_of
 
 if TYPE_CHECKING:
@@ -46,20 +50,18 @@ def predict(plan: StepPlan, choice: Choice, options: AnalysisOptions) -> StepTim
         return predict_paper(
             plan, choice.arch, choice.placement, overlap=choice.overlap, input_sharing=options.input_sharing
         )
-    return predict_calibrated(
-        plan,
-        choice.arch,
-        choice.placement,
-        overlap=choice.overlap,
-        bucketing=choice.bucketing,
-        pipeline=options.pipeline,
-        straggler_spread=options.straggler_spread,
-    )
+    how: dict[str, Any] = {
+        "overlap": choice.overlap, "bucketing": choice.bucketing, "pipeline": options.pipeline,
+        "straggler_spread": options.straggler_spread,
+    }  # fmt: skip
+    if isinstance(plan, DividedPlan) and isinstance(choice.arch, Product):
+        return predict_divided(plan, choice.arch, choice.placement, **how)
+    return predict_calibrated(plan, choice.arch, choice.placement, **how)
 
 
 def samples_of(plan: StepPlan, choice: Choice) -> int | None:
     """Samples of the whole job in a step; None for a model without a batch."""
-    return None if plan.batch is None else plan.batch * choice.placement.gpus * plan.recipe.accumulate
+    return None if plan.batch is None else plan.batch * choice.replicas * plan.recipe.accumulate
 
 
 def samples_per_s(step: StepTime, plan: StepPlan, choice: Choice) -> float | None:
@@ -79,7 +81,7 @@ def analyze_with(
     """Load, plan, predict, judge. ``further`` adds to the result what only graph and plan know."""
     choice = resolve(options)
     graph = build_graph(load_model(source, options.load, example_inputs))
-    plan = plan_step(graph, choice.recipe)
+    plan = plan_for(graph, choice)
     result = analyze_graph(graph, options, choice, command=command, rebatch_source=source, plan=plan)
     if further is not None:
         result = further(result, graph, plan)
@@ -98,7 +100,7 @@ def analyze_graph(
     plan: StepPlan | None = None,
 ) -> Analysis:
     """As ``analyze_with``, for a graph that is loaded already, and planned with the recipe of ``choice``."""
-    plan = plan or plan_step(graph, choice.recipe)
+    plan = plan or plan_for(graph, choice)
     step = predict(plan, choice, options)
     found = totals(graph)
     model: Model = graph.graph["model"]
@@ -118,6 +120,7 @@ def analyze_graph(
         communication=tuple(_message_info(message) for message in step.messages),
         bill=bill_of(step, choice, options, samples_of(plan, choice)),
         findings=(
+            *_division_notes(plan),
             *findings_of(step, verdict, plan, found, choice.placement, memory, options.max_comm_share),
             *(
                 signs_of_inference(model, larger=REBATCH if at_32 is not None else None)
@@ -198,7 +201,7 @@ def _share_at_32(model: Model, choice: Choice, options: AnalysisOptions, source:
         larger = load_model(source, replace(options.load, batch=REBATCH), base=model)
     except GraphcostError:
         return None
-    return predict(plan_step(build_graph(larger), choice.recipe), choice, options).comm_share
+    return predict(plan_for(build_graph(larger), choice), choice, options).comm_share
 
 
 def _model_info(model: Model) -> ModelInfo:
@@ -253,6 +256,11 @@ def _training_info(plan: StepPlan, memory: MemoryInfo) -> TrainingInfo:
     )
 
 
+def _division_notes(plan: StepPlan) -> tuple[Finding, ...]:
+    notes = plan.notes if isinstance(plan, DividedPlan) else ()
+    return tuple(Finding("division", "note", note, "graph") for note in notes)
+
+
 def _message_info(message: Message) -> MessageInfo:
     return MessageInfo(
         message.what, message.link, message.kind, message.bytes, message.time_s, message.exposed_s,
@@ -276,7 +284,7 @@ def _placement_info(choice: Choice, plan: StepPlan, options: AnalysisOptions) ->
         execution=str(choice.recipe.execution),
         overlap=str(choice.overlap),
         buckets=choice.bucketing.name,
-        accumulate=options.accumulate,
+        accumulate=choice.recipe.accumulate,
     )
 
 
