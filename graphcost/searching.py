@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from graphcost.analysis import predict, samples_of
+from graphcost.analysis import predict
 from graphcost.arch.product import Product
+from graphcost.described import samples_of
 from graphcost.errors import PlacementError, UsageError
 from graphcost.fitting import CONTEXT_BYTES, fits, memory_on
 from graphcost.graph import build_graph

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from graphcost.analysis import analyze_graph, predict, samples_per_s
+from graphcost.analysis import analyze_graph, predict
+from graphcost.described import samples_per_s
 from graphcost.errors import GraphcostError
 from graphcost.fitting import at_batch, fits, memory_on
 from graphcost.graph import build_graph

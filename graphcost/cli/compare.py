@@ -8,7 +8,9 @@ from typing import Any
 
 import click
 
+from graphcost.cli import completing
 from graphcost.cli import options as shared
+from graphcost.cli.completing import examples
 from graphcost.cli.output import say, text_width, working_on, write_result
 from graphcost.comparison import Comparison, compare_model
 from graphcost.errors import GraphcostError, UsageError
@@ -22,10 +24,19 @@ from graphcost.sources import expand
 from graphcost.units import parse_share
 
 
-@click.command("compare")
+@click.command(
+    "compare",
+    epilog=examples(
+        "graphcost compare zoo:vgg16 --gpus 1,2,4,8,16",
+        "graphcost compare model.onnx --pareto --cluster aws-p4d,aws-p5 --gpus 8,16",
+    ),
+)
 @shared.models_argument
 @click.option("--gpus", default="8", show_default=True, metavar="N[,N...]", help="GPU counts, e.g. 1,2,4,8,16.")
-@click.option("--arch", "archs", multiple=True, help="Only these architectures (repeatable).")
+@click.option(
+    "--arch", "archs", multiple=True, help="Only these architectures (repeatable).",
+    shell_complete=completing.architectures,
+)  # fmt: skip
 @shared.placement_options
 @shared.cluster_options
 @shared.size_options

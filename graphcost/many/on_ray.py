@@ -35,6 +35,7 @@ _QUIET = {
 """Environment of the cluster that is started here, where the user's says nothing else."""
 
 _PRINTING = "print_to_stdstream"
+"""A name inside Ray; where another version has none, its words come through."""
 
 
 def run(
@@ -145,7 +146,8 @@ def _quiet() -> Iterator[None]:
 
     # What Ray retries it prints on stdout, which belongs to results; no option of its own stops that.
     printing = getattr(worker, _PRINTING, None)
-    setattr(worker, _PRINTING, lambda *_, **__: None)
+    if printing is not None:
+        setattr(worker, _PRINTING, lambda *_, **__: None)
     try:
         yield
     finally:

@@ -61,7 +61,7 @@ def _table(results: Sequence[Analysis], width: int) -> str:
 
 
 def _full(r: Analysis, width: int, top: int, per_op: bool, by: str | None) -> str:
-    parts = [_head(r), _verdict(r, width), _step(r, width), _messages(r, width)]
+    parts = [verdict_text(r, width), _step(r, width), _messages(r, width)]
     parts += [_memory(r, width), _bill(r, width), _graph(r, width)]
     if by is not None:
         parts.append(_grouped(r.ops, by, width, top))
@@ -69,6 +69,11 @@ def _full(r: Analysis, width: int, top: int, per_op: bool, by: str | None) -> st
         parts.append(_operators(r.ops, width, None if per_op else top))
     parts += [_symbolic(r, width)] if r.symbolic is not None else []
     return "\n".join([*parts, _coverage(r)]) + "\n"
+
+
+def verdict_text(r: Analysis, width: int = DEFAULT_WIDTH) -> str:
+    """What was analysed where, and the verdict with its reason."""
+    return f"{_head(r)}\n{_verdict(r, width)}"
 
 
 def _head(r: Analysis) -> str:
