@@ -54,7 +54,7 @@ def pages() -> list[Path]:
 def capture(command: str) -> str:
     """What ``command`` prints on stdout at a width of 100, with its command line and exit code.
 
-    Commands joined by ``&&`` are shown one after another, each with what it prints; all but the last must succeed.
+    Commands joined by ``&&`` run one after another, each shown with what it prints; all must succeed.
     """
     shown, codes = [], []
     for part in command.split(" && "):

@@ -200,12 +200,9 @@ format_options = _stack(
 )  # fmt: skip
 
 backend_option = click.option(
-    "--backend",
-    type=click.Choice(list(BACKENDS)),
-    default=LOCAL,
-    show_default=True,
-    help="What runs the workers: processes of this machine, or a Ray cluster (the running one, else one of its own).",
-)
+    "--backend", type=click.Choice(list(BACKENDS)), default=LOCAL, show_default=True,
+    help="What runs the workers: this machine's processes, or a Ray cluster (the running one, else one of its own).",
+)  # fmt: skip
 
 shared_flags = _stack(
     click.option("--quiet", is_flag=True, help="No notes on stderr."),

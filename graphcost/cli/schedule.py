@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +9,18 @@ import click
 
 from graphcost.cli import completing
 from graphcost.cli.completing import examples
-from graphcost.cli.options import Quantity, shared_flags
+from graphcost.cli.options import shared_flags
 from graphcost.cli.output import say, text_width, working_on, write_result
+from graphcost.cli.schedule_advise import advise_command
+from graphcost.cli.schedule_options import say_about, setup_options
+from graphcost.cli.schedule_policies import learned_schedulers, new_models
+from graphcost.cli.schedule_train import train_command
 from graphcost.errors import UsageError
+from graphcost.report.plots.figure import check_plot
+from graphcost.report.plots.schedule import completion_plot
 from graphcost.report.schedule import (
     Drawn,
+    comparison_html,
     comparison_json,
     comparison_text,
     events_log,
@@ -28,53 +33,10 @@ from graphcost.report.schedule_trace import schedule_trace
 from graphcost.report.tables import table_text
 from graphcost.sched import SCHEDULERS
 from graphcost.sim.comparing import compare_schedulers
-from graphcost.sim.scaling import scalings
-from graphcost.sim.setup import Setup, SetupOptions, set_up
+from graphcost.sim.setup import SetupOptions, set_up
 from graphcost.sim.simulation import simulate
 from graphcost.sim.traces.own import COLUMNS
 from graphcost.sim.workloads import SEEDS, Split, load_workload, seeds_of, workload_names
-from graphcost.units import parse_share
-
-
-def _share(text: str) -> float:
-    """Shares of load may be over 100 %."""
-    try:
-        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise UsageError(f"{text!r} is not a load; write it like 90% or 0.9")
-    return value
-
-
-def _setup_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    share = Quantity(parse_share)
-    options = (
-        click.option("--workload", default="dl2-release", show_default=True, metavar="NAME|FILE.toml",
-                     help="Cluster, models, arrivals and lengths; `schedule list` shows those that ship."),
-        click.option("--trace", type=Path, metavar="FILE", help="Recorded jobs; the columns tell the format."),
-        click.option("--part", type=int, default=1, show_default=True, help="Of a trace that holds several."),
-        click.option("--skip-bad-rows", is_flag=True, help="Leave out rows that cannot be read, and count them."),
-        click.option("--count", type=int, metavar="N", help="Jobs of a trace (default: the workload's, or all)."),
-        click.option("--nodes", type=int, help="Nodes (default: the workload's)."),
-        click.option("--cpus-per-node", type=float, help="CPU cores of a node."),
-        click.option("--gpus-per-node", type=float, help="GPUs of a node."),
-        click.option("--slot", "slot_s", type=float, metavar="SECONDS", help="Time between decisions."),
-        click.option("--speeds", metavar="KIND", help="fits:release, fits:development, analytical, engine:CLUSTER, "
-                     "or a table FILE.csv (default: the workload's)."),
-        click.option("--speed-source", metavar="TEXT", help="Which experiment of the table."),
-        click.option("--arch", metavar="ps|allreduce", help="How jobs train (default: the workload's)."),
-        click.option("--max-workers", type=int, help="Cap of a job's workers, and of its servers."),
-        click.option("--load", type=Quantity(_share), metavar="SHARE", help="Stretch arrivals to this offered load."),
-        click.option("--scaling", default="hot", show_default=True, metavar="|".join(scalings()),
-                     help="What a change of a job's tasks costs."),
-        click.option("--speed-variation", type=share, default=0.0, metavar="SHARE", help="Of a job's slot."),
-        click.option("--interference", type=share, default=0.0, metavar="SHARE", help="Loss beside other jobs."),
-        click.option("--epoch-error", type=share, default=0.0, metavar="SHARE", help="Of users' estimates."),
-        click.option("--measurement-noise", type=share, default=0.05, show_default=True, metavar="SHARE",
-                     help="Of the speeds that optimus and pollux measure."),
-    )  # fmt: skip
-    return reduce(lambda inner, option: option(inner), reversed(options), command)
 
 
 @click.group(
@@ -101,7 +63,7 @@ def command() -> None:
     shell_complete=completing.schedulers,
 )  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the drawn jobs and all noise.")
-@_setup_options
+@setup_options
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--output", metavar="FILE", help="Write to a file instead of stdout.")
 @click.option("--events", metavar="FILE.csv|.json", help="Arrivals, starts, changes, ends.")
@@ -120,7 +82,7 @@ def simulate_command(
     with working_on("simulating", quiet=quiet):
         setup = set_up(SetupOptions(**options))
         jobs, load, notes = setup.draw(seed, None)
-        _say_about(setup, notes, load_warning(load), quiet=quiet)
+        say_about(setup, notes, load_warning(load), quiet=quiet)
         found = simulate(jobs, setup.cluster, chosen, setup.speeds, setup.settings(seed), seed=seed)
     drawn = Drawn(setup, seed, load, notes)
     if events is not None:
@@ -141,21 +103,34 @@ def simulate_command(
 )
 @click.option("--traces", type=click.IntRange(1), default=10, show_default=True, help="Traces of the split.")
 @click.option("--schedulers", metavar="A,B,C", help="Default: all.", shell_complete=completing.schedulers)
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    type=Path,
+    metavar="FILE",
+    help="A policy of `schedule train`, beside them (repeatable).",
+)
+@click.option("--sampled", is_flag=True, help="Policies draw their actions, instead of taking the likeliest.")
 @click.option("--split", type=click.Choice([str(one) for one in Split]), default="test", show_default=True,
               help="Seeds of the three never meet; a recorded trace is cut likewise.")  # fmt: skip
 @click.option("--start", type=click.IntRange(0), default=0, help="First trace of the split.")
-@_setup_options
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@setup_options
+@click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text", show_default=True)
 @click.option("--output", metavar="FILE", help="Write to a file instead of stdout.")
+@click.option("--plot", metavar="FILE", help="Completion times as cumulative shares: png, svg, pdf.")
 @shared_flags
 def compare_command(
-    traces: int, schedulers: str | None, split: str, start: int, form: str, output: str | None, quiet: bool,
-    debug: bool, **options: Any,
+    traces: int, schedulers: str | None, policies: tuple[Path, ...], sampled: bool, split: str, start: int, form: str,
+    output: str | None, plot: str | None, quiet: bool, debug: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Several schedulers on the same held-out traces, with intervals and paired differences."""
     names = list(SCHEDULERS) if schedulers is None else [name.strip() for name in schedulers.split(",")]
     chosen = [SCHEDULERS.find(name) for name in names]
+    learned = learned_schedulers(policies, sampled=sampled)
     part = Split(split)
+    if plot is not None:
+        check_plot(plot)
     with working_on("simulating", quiet=quiet):
         setup = set_up(SetupOptions(**options))
         seeds = seeds_of(part, traces, start)
@@ -163,16 +138,25 @@ def compare_command(
         loads = [load for _, load, _ in drawn]
         heaviest = max(loads, key=lambda load: load.share)
         notes = drawn[0][2]
-        _say_about(setup, notes, load_warning(heaviest), quiet=quiet)
+        say_about(setup, notes, load_warning(heaviest), quiet=quiet)
+        for note in new_models(policies, setup):
+            say(f"warning: {note}", quiet=quiet)
         found = compare_schedulers(
-            chosen,
+            [*chosen, *learned],
             [(seed, jobs) for seed, (jobs, _, _) in zip(seeds, drawn, strict=True)],
             setup.cluster,
             setup.speeds,
             setup.settings,
         )
     what = Drawn(setup, None, heaviest if len(loads) == 1 else None, notes)
-    text = comparison_json(found, what, part) if form == "json" else comparison_text(found, what, part, text_width())
+    if plot is not None:
+        completion_plot(found, plot)
+    if form == "json":
+        text = comparison_json(found, what, part)
+    elif form == "html":
+        text = comparison_html(found, what, part)
+    else:
+        text = comparison_text(found, what, part, text_width(), learned=[one.name for one in learned])
     write_result(text, output)
 
 
@@ -183,14 +167,14 @@ def compare_command(
     ),
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
-@_setup_options
+@setup_options
 @click.option("--output", metavar="FILE.csv", help="Write to a file instead of stdout.")
 @shared_flags
 def generate_command(seed: int, output: str | None, quiet: bool, debug: bool, **options: Any) -> None:
     """Draw jobs and write them as a table that --trace reads."""
     setup = set_up(SetupOptions(**options))
     jobs, load, notes = setup.draw(seed, None)
-    _say_about(setup, notes, load_warning(load), quiet=quiet)
+    say_about(setup, notes, load_warning(load), quiet=quiet)
     lines = [",".join(COLUMNS)]
     lines += [
         f"{job.job_id},{job.arrival_s!r},{job.model.name},{job.epochs!r},{job.requested_workers}" for job in jobs
@@ -218,12 +202,5 @@ def list_command(quiet: bool, debug: bool) -> None:
     write_result("\n".join(parts))
 
 
-def _say_about(setup: Setup, notes: tuple[str, ...], warning: str | None, *, quiet: bool) -> None:
-    if setup.trace is not None:
-        say(f"{setup.trace.format} trace: {setup.trace.source}; licence: {setup.trace.licence}", quiet=quiet)
-        for reason, count in setup.trace.skipped.items():
-            say(f"{count:,} skipped: {reason}", quiet=quiet)
-    for note in notes:
-        say(note, quiet=quiet)
-    if warning is not None:
-        say(f"warning: {warning}", quiet=quiet)
+command.add_command(train_command)
+command.add_command(advise_command)

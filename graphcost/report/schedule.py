@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from graphcost._version import __version__
+from graphcost.report.page.schedule import schedule_page
 from graphcost.report.tables import DEFAULT_WIDTH, table_text
 from graphcost.result import SCHEMA_VERSION
 from graphcost.sim.comparing import Difference, Interval, Row, ScheduleComparison
@@ -118,13 +119,17 @@ def simulation_text(found: Schedule, drawn: Drawn, width: int = DEFAULT_WIDTH) -
     )
 
 
-def comparison_text(found: ScheduleComparison, drawn: Drawn, split: str, width: int = DEFAULT_WIDTH) -> str:
-    """A line a scheduler, best first, then the bound; paired differences against the best."""
+def comparison_text(
+    found: ScheduleComparison, drawn: Drawn, split: str, width: int = DEFAULT_WIDTH, learned: Sequence[str] = ()
+) -> str:
+    """A line a scheduler, best first, then the bound; paired differences, those of ``learned`` policies if any."""
     ordered = sorted(found.rows, key=lambda row: _mean_of(row, "mean_jct_s"))
     heads = ("scheduler", "mean completion", "interval", "slots", "p50", "p95", "makespan", "GPU use")
     table = [_cells(row) for row in (*ordered, found.bound)]
     best = ordered[0].scheduler
-    sentences = [text for one in found.differences if (text := _sentence(one, best, len(found.seeds)))]
+    policies = [_policy_sentence(one, len(found.seeds)) for one in found.differences if one.scheduler in learned]
+    heading = "Paired differences in mean completion" + (":" if policies else f", against {best}:")
+    sentences = policies or [text for one in found.differences if (text := _sentence(one, best, len(found.seeds)))]
     return "\n".join(
         [
             f"{_what(drawn)}, {len(found.seeds)} {split} traces (seeds {found.seeds[0]} to {found.seeds[-1]})",
@@ -133,10 +138,16 @@ def comparison_text(found: ScheduleComparison, drawn: Drawn, split: str, width: 
             table_text(heads, table, right=tuple(range(1, len(heads))), width=width),
             "bound: every job alone on the tasks that suit it best. Intervals: "
             f"{100 * found.confidence:.0f} % bootstrap over traces ({found.resamples:,} resamples).",
-            f"Paired differences in mean completion, against {best}:" if sentences else "",
+            heading if sentences else "",
             *sentences,
         ]
     )
+
+
+def comparison_html(found: ScheduleComparison, drawn: Drawn, split: str) -> str:
+    """One self-contained page."""
+    title = f"{_what(drawn)}: {len(found.seeds)} {split} traces"
+    return schedule_page(found, title, [*_setting(drawn), *drawn.notes])
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -156,7 +167,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _sentence(one: Difference, best: str, traces: int) -> str:
-    """Only differences against the best; turned round where it comes first."""
+    """Only differences against ``best``; turned round where it comes first."""
     if best not in (one.scheduler, one.against):
         return ""
     sign = -1 if one.scheduler == best else 1
@@ -165,6 +176,14 @@ def _sentence(one: Difference, best: str, traces: int) -> str:
     won = one.sooner_on if sign == 1 else one.later_on
     mean = sign * one.mean_jct_s.mean
     return f"  {name}: {mean:+,.0f} s ({low:+,.0f} to {high:+,.0f}), sooner on {won} of {traces} traces"
+
+
+def _policy_sentence(one: Difference, traces: int) -> str:
+    share, apart = one.relative, one.mean_jct_s
+    return (
+        f"  {one.scheduler} against {one.against}: {100 * share.mean:+.1f} % ({100 * share.low:+.1f} to "
+        f"{100 * share.high:+.1f}), {apart.mean:+,.0f} s, sooner on {one.sooner_on} of {traces} traces"
+    )
 
 
 def _mean_of(row: Row, figure: str) -> float:

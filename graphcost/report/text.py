@@ -79,7 +79,8 @@ def verdict_text(r: Analysis, width: int = DEFAULT_WIDTH) -> str:
 def _head(r: Analysis) -> str:
     place = r.placement
     default = " (the default cluster)" if place.cluster_source == "default" else ""
-    batch = f"batch {place.batch_per_gpu} per GPU" if place.batch_per_gpu is not None else "no batch dimension"
+    unit = "micro-batch" if "=" in place.arch else "GPU"  # a mesh shares one among its GPUs
+    batch = f"batch {place.batch_per_gpu} per {unit}" if place.batch_per_gpu is not None else "no batch dimension"
     ps = f", {place.ps} parameter server{'s' if place.ps != 1 else ''}" if place.ps else ""
     return (
         f"{r.model.name}: {place.arch}, {plural(place.gpus, 'GPU')} on {plural(place.servers, 'server')} "

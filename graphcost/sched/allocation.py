@@ -50,6 +50,11 @@ class Allocation:
             return False
         return self.workers(job) + workers <= job.max_workers and self.ps(job) + ps <= job.max_ps
 
+    def has_room(self, demand: Resources) -> bool:
+        """Whether some node still holds such tasks."""
+        room = (self._free_of_all[0] >= demand.cpu_milli) & (self._free_of_all[1] >= demand.gpu_milli)
+        return bool(room.any())
+
     def add(self, job: JobView, workers: int = 0, ps: int = 0, *, node: int | None = None) -> bool:
         """Give more tasks, all on one node (``node``, else the best that has room), or none at all."""
         if workers < 0 or ps < 0 or not workers + ps or not self.within_caps(job, workers, ps):

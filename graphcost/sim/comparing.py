@@ -6,7 +6,7 @@ independent). Differences are paired by trace, since traces differ far more than
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from graphcost.errors import UsageError
 from graphcost.sched import Scheduler
 from graphcost.sim.bound import per_job_optimum
 from graphcost.sim.jobs import Job, SimCluster
-from graphcost.sim.result import METRICS, Metrics
+from graphcost.sim.result import METRICS, JobOutcome, Metrics
 from graphcost.sim.simulation import Settings, simulate
 from graphcost.sim.speeds import SpeedModel
 
@@ -62,7 +62,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleComparison:
-    """What ``schedule compare`` found."""
+    """What ``schedule compare`` found; ``completion_s``: by scheduler and for the bound, of all finished jobs."""
 
     seeds: tuple[int, ...]
     confidence: float
@@ -70,6 +70,7 @@ class ScheduleComparison:
     rows: tuple[Row, ...]
     bound: Row
     differences: tuple[Difference, ...]
+    completion_s: Mapping[str, tuple[float, ...]]
 
 
 def compare_schedulers(
@@ -91,12 +92,16 @@ def compare_schedulers(
     if len(set(names)) < len(names):
         raise UsageError(f"--schedulers {','.join(names)}: one of them is named twice")
     found: dict[str, list[Metrics]] = {name: [] for name in (*names, BOUND)}
+    times_s: dict[str, list[float]] = {name: [] for name in found}
     for position, (seed, jobs) in enumerate(traces, start=1):
         progress(f"trace {position} of {len(traces)}")
-        found[BOUND].append(per_job_optimum(list(jobs), cluster, speeds, settings(seed))[1])
+        outcomes, metrics = per_job_optimum(list(jobs), cluster, speeds, settings(seed))
+        found[BOUND].append(metrics)
+        times_s[BOUND] += _completion_s(outcomes)
         for scheduler in schedulers:
             done = simulate(list(jobs), cluster, scheduler, speeds, settings(seed), seed=seed)
             found[scheduler.name].append(done.metrics)
+            times_s[scheduler.name] += _completion_s(done.jobs)
     picks = np.random.default_rng(0).integers(len(traces), size=(RESAMPLES, len(traces)))
     rows = {name: _row(name, metrics, picks) for name, metrics in found.items()}
     times = {name: _values(found[name], "mean_jct_s") for name in names}
@@ -111,7 +116,12 @@ def compare_schedulers(
             for index, other in enumerate(names)
             for one in names[index + 1 :]
         ),
+        completion_s={name: tuple(each) for name, each in times_s.items()},
     )
+
+
+def _completion_s(outcomes: Sequence[JobOutcome]) -> list[float]:
+    return [jct_s for job in outcomes if (jct_s := job.jct_s) is not None]
 
 
 def _values(metrics: Sequence[Metrics], name: str) -> Values:

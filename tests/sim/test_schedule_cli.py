@@ -46,6 +46,17 @@ def test_simulate(capsys: pytest.CaptureFixture[str]) -> None:
     assert again == found and other["jobs"] != found["jobs"]
 
 
+def test_compare_as_a_page(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same figures as the JSON's, in a page that fetches nothing."""
+    command = ("compare", "--traces", "2", "--schedulers", "drf,fifo", *SMALL)
+    page, found = output(capsys, *command, "--format", "html"), data(capsys, *command)
+    (apart,) = found["differences"]
+    assert f"{100 * apart['relative']['mean']:+.1f} %" in page and "default-src 'none'" in page
+    assert "6 nodes of 8 CPUs" in page
+    for row in (*found["schedulers"], found["bound"]):
+        assert f'data-v="{row["metrics"]["mean_jct_s"]["mean"]!r}"' in page, row["scheduler"]
+
+
 def test_compare(capsys: pytest.CaptureFixture[str]) -> None:
     found = data(capsys, "compare", "--traces", "3", "--schedulers", "drf,optimus-exact,fifo", *SMALL)
     assert found["seeds"] == [2_000_000, 2_000_001, 2_000_002] and found["split"] == "test"

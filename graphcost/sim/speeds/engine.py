@@ -30,7 +30,7 @@ class EngineSpeeds:
 
     def __init__(self, options: AnalysisOptions) -> None:
         self._options = options
-        self._server_gpus = resolve(replace(options, arch="single", gpus=1)).placement.cluster.server.gpus
+        self.gpus_per_server = resolve(replace(options, arch="single", gpus=1)).placement.cluster.server.gpus
         self._plans: dict[tuple[str, int], StepPlan] = {}
         self._made: dict[tuple[str, int, int, int], float] = {}
         self.name = f"engine:{options.cluster}"
@@ -51,7 +51,7 @@ class EngineSpeeds:
 
     def most_samples_per_s(self, model: TrainedModel, workers: int, ps: int, cluster: SimCluster) -> float:
         """Over packed, doubling and fully spread placements."""
-        least = -(-workers // self._server_gpus)
+        least = -(-workers // self.gpus_per_server)
         widest = min(workers, len(cluster.nodes))
         spreads = {least, max(least, widest), *(least << power for power in range(1, 6) if least << power < widest)}
         return max((self._rate(model, workers, ps, nodes) for nodes in spreads), default=0.0)
@@ -59,7 +59,7 @@ class EngineSpeeds:
     def _rate(self, model: TrainedModel, workers: int, ps: int, nodes: int) -> float:
         if not can_train(model, workers, ps):
             return 0.0
-        servers = min(workers, max(nodes, -(-workers // self._server_gpus)))
+        servers = min(workers, max(nodes, -(-workers // self.gpus_per_server)))
         key = (model.name, workers, ps, servers)
         if key not in self._made:
             self._made[key] = self._predict(model, workers, ps, servers)

@@ -1,0 +1,239 @@
+"""DL2's training from end to end: warm-up from a teacher, then actor-critic on the simulator, trace after trace.
+
+Everything that a step depends on is in ``contents()``: a run restored from there goes on bit for bit. It is whole
+between the records that ``run`` yields, which come between traces.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from graphcost.errors import UsageError
+from graphcost.sched import SCHEDULERS
+from graphcost.sched.dl2.actor_critic import ActorCritic, Loss
+from graphcost.sched.dl2.encoding import PolicySpec
+from graphcost.sched.dl2.exploration import Exploration
+from graphcost.sched.dl2.network import Network, torch_module
+from graphcost.sched.dl2.policy import Policy
+from graphcost.sched.dl2.progress import ProgressModel
+from graphcost.sched.dl2.replay import Replay
+from graphcost.sched.dl2.warm_up import Labels, cross_entropy_step, shuffled
+from graphcost.sim.learning.options import Record, TrainingOptions
+from graphcost.sim.learning.rollout import FilledSlot, slots_of
+from graphcost.sim.learning.teaching import taught
+from graphcost.sim.learning.validating import mean_jct_s
+from graphcost.sim.setup import Setup, SetupOptions
+from graphcost.sim.simulation import Simulation
+from graphcost.sim.workloads import Split, seeds_of
+
+WARM_UP, REINFORCE = "warm-up", "reinforce"
+
+
+class Trainer:
+    """One training run on one setup. ``run()`` trains; ``best_weights`` are the best on validation traces."""
+
+    def __init__(self, setup: Setup, options: TrainingOptions) -> None:
+        torch = torch_module()
+        self.setup, self.options = setup, options
+        self.teacher = SCHEDULERS.find(options.teacher)
+        models = tuple(sorted(model.name for model in setup.workload.models))
+        self.spec = PolicySpec(models, options.window, options.starting_bundle, options.network, options.hidden)
+        self.policy = Network(self.spec, value=False, seed=options.seed)
+        self.value = Network(self.spec, value=True, seed=options.seed + 1)
+        self._warm = torch.optim.Adam(self.policy.parameters(), lr=options.warm_up_learning_rate)
+        self.learner = ActorCritic(
+            self.policy,
+            self.value,
+            torch.optim.Adam(self.policy.parameters(), lr=options.learning_rate),
+            torch.optim.Adam(self.value.parameters(), lr=options.value_learning_rate),
+            options.entropy,
+            options.credit,
+            options.critic,
+        )
+        self.replay = Replay(options.replay, options.buffer, self.spec)
+        self.progress = ProgressModel(self.spec, options.value_learning_rate, options.seed + 2)
+        self._draw = np.random.default_rng((options.seed, 1))
+        self._taken = np.zeros(3, np.int64)
+        self._warmed = self._critic_updates = self._updates = self._traces = 0
+        self.records: list[Record] = []
+        self.best_weights: dict[str, Any] = {}
+        self._validation = [
+            (seed, setup.draw(seed, Split.VALIDATION)[0])
+            for seed in seeds_of(Split.VALIDATION, options.validation_traces)
+        ]
+        self._train = seeds_of(Split.TRAIN, options.train_traces)
+
+    @property
+    def progress_share(self) -> float:
+        """Done of all updates."""
+        options = self.options
+        return (self._warmed + self._updates) / max(1, options.warm_up_updates + options.updates)
+
+    def run(self) -> Iterator[Record]:
+        """Train to the end from wherever the run stands; a record at each validation."""
+        if self._warmed < self.options.warm_up_updates:
+            yield from self._warm_up()
+        elif not self.records:
+            yield self._record(WARM_UP, [], None, None)
+        yield from self._reinforce()
+
+    def _warm_up(self) -> Iterator[Record]:
+        options = self.options
+        seeds = [self._train[index % len(self._train)] for index in range(options.warm_up_traces)]
+        traces = [(seed, self.setup.draw(seed, Split.TRAIN)[0]) for seed in dict.fromkeys(seeds)]
+        labels = taught(self.setup, self.teacher, self.spec, traces)
+        losses: list[float] = []
+        while self._warmed < options.warm_up_updates:
+            left = 1 - self._warmed / options.warm_up_updates
+            for group in self._warm.param_groups:
+                group["lr"] = options.warm_up_learning_rate * max(left, 0.02)  # falls in a line: the policy settles
+            losses.append(self._imitate(labels))
+            self._warmed += 1
+            if self._warmed % options.validate_every == 0 or self._warmed == options.warm_up_updates:
+                yield self._record(WARM_UP, [], float(np.mean(losses)), None)
+                losses = []
+
+    def _imitate(self, labels: Labels) -> float:
+        picked = self._draw.integers(len(labels), size=self.options.batch)
+        batch = labels
+        if self.spec.network == "dense":
+            batch, picked = shuffled(labels, picked, self._draw), np.arange(len(picked))
+        return cross_entropy_step(self.policy, self._warm, batch, picked)
+
+    def _reinforce(self) -> Iterator[Record]:
+        options, exploration = self.options, Exploration(self.options.explore)
+        losses: list[Loss] = []
+        rewards: list[float] = []
+        since = self._updates
+        while self._updates < options.updates:
+            seed = self._train[self._traces % len(self._train)]
+            jobs, _, _ = self.setup.draw(seed, Split.TRAIN)
+            run = Simulation(list(jobs), self.setup.cluster, self.setup.speeds, self.setup.settings(seed))
+            for slot in slots_of(run, self.policy, exploration, self._taken, self._draw):
+                rewards.append(slot.reward)
+                self.progress.add(slot.rows, slot.shares)
+                self.replay.add(replace(slot.samples, returns=self._returns(slot)))
+                if self.replay.ready:
+                    losses += self._learn()
+            self._traces += 1
+            if self._updates - since >= options.validate_every or self._updates >= options.updates:
+                yield self._record(REINFORCE, losses, None, float(np.mean(rewards)))
+                losses, rewards, since = [], [], self._updates
+
+    def _returns(self, slot: FilledSlot) -> np.ndarray:
+        """What each sample of a slot is credited with, from there on (see ``actor_critic``)."""
+        samples = slot.samples
+        if self.options.credit == "step":
+            gains = self.progress.gains(samples.states, samples.actions, samples.afters)
+            return np.cumsum(gains[::-1])[::-1].astype(np.float32)
+        after = 0.0
+        if self.options.discount and slot.next_state is not None:
+            after = self.options.discount * self.learner.value_of(slot.next_state)
+        return np.full(len(samples), slot.reward + after, np.float32)
+
+    def _learn(self) -> list[Loss]:
+        """The updates after a slot; the critic's first ones leave the policy as it is."""
+        options, losses = self.options, []
+        for _ in range(options.updates_per_slot):
+            actor = self._critic_updates >= options.critic_updates or not options.critic
+            if actor and self._updates >= options.updates:
+                break
+            self.progress.learn(options.batch, self._draw)
+            picked, samples, weights = self.replay.draw(options.batch, self._draw)
+            gains = self.progress.gains(samples.states, samples.actions, samples.afters)
+            loss, advantages = self.learner.update(samples, gains, weights, actor=actor)
+            self.replay.renew(picked, advantages)
+            if actor:
+                self._updates += 1
+                losses.append(loss)
+            else:
+                self._critic_updates += 1
+        return losses
+
+    def _record(self, phase: str, losses: list[Loss], warm: float | None, reward: float | None) -> Record:
+        jct_s = mean_jct_s(self.setup, Policy(self.policy).scheduler(), self._validation)
+        best = all(jct_s < before.mean_jct_s for before in self.records)
+        if best:
+            self.best_weights = {name: part.clone() for name, part in self.policy.layers.state_dict().items()}
+        some = bool(losses)
+        record = Record(
+            phase=phase,
+            updates=self._warmed if phase == WARM_UP else self._updates,
+            traces=self._traces,
+            policy_loss=float(np.mean([loss.policy for loss in losses])) if some else warm,
+            value_loss=float(np.mean([loss.value for loss in losses])) if some else None,
+            entropy=float(np.mean([loss.entropy for loss in losses])) if some else None,
+            reward_per_slot=reward,
+            mean_jct_s=jct_s,
+            best=best,
+        )
+        self.records.append(record)
+        return record
+
+    def teacher_jct_s(self) -> float:
+        """The teacher's mean completion time on the validation traces."""
+        return mean_jct_s(self.setup, self.teacher, self._validation)
+
+    def contents_options(self) -> dict[str, Any]:
+        """What the run was told, as plain values: its own options, and those of the setup that are no default."""
+        told, usual = asdict(self.setup.options), asdict(SetupOptions())
+        setup = {name: str(value) for name, value in told.items() if value != usual[name]}
+        return {**asdict(self.options), "setup": setup}
+
+    def best_policy(self) -> Network:
+        """The policy network with the best weights so far."""
+        network = Network(self.spec, value=False, seed=0)
+        network.layers.load_state_dict(self.best_weights)
+        return network
+
+    def contents(self) -> dict[str, Any]:
+        """Tensors and plain values from which ``restore`` goes on."""
+        torch = torch_module()
+        replayed = self.replay.contents()
+        return {
+            "options": self.contents_options(),
+            "policy": self.policy.layers.state_dict(),
+            "value": self.value.layers.state_dict(),
+            "best": self.best_weights,
+            "optimizers": [one.state_dict() for one in self._optimizers()],
+            "progress": self.progress.contents(),
+            "replay": {
+                name: torch.from_numpy(part) if isinstance(part, np.ndarray) else part
+                for name, part in replayed.items()
+            },
+            "draw": json.dumps(self._draw.bit_generator.state),
+            "taken": self._taken.tolist(),
+            "counts": [self._warmed, self._critic_updates, self._updates, self._traces],
+            "records": [asdict(record) for record in self.records],
+        }
+
+    def restore(self, contents: Mapping[str, Any], name: str = "the run to resume") -> None:
+        """From ``contents`` of a run with equal options (``updates`` may differ); else raises ``UsageError``."""
+        saved, torch = contents["options"], torch_module()
+        for option, value in self.contents_options().items():
+            if option != "updates" and saved.get(option) != value:
+                raise UsageError(f"{name}: made with {option} {saved.get(option)}, not {value}; resume with the same")
+        self.policy.layers.load_state_dict(contents["policy"])
+        self.value.layers.load_state_dict(contents["value"])
+        self.best_weights = dict(contents["best"])
+        for optimizer, state in zip(self._optimizers(), contents["optimizers"], strict=True):
+            optimizer.load_state_dict(state)
+        self.progress.restore(contents["progress"])
+        self.replay.restore(
+            {
+                name: part.numpy() if isinstance(part, torch.Tensor) else part
+                for name, part in contents["replay"].items()
+            }
+        )
+        self._draw.bit_generator.state = json.loads(contents["draw"])
+        self._taken = np.array(contents["taken"], np.int64)
+        self._warmed, self._critic_updates, self._updates, self._traces = contents["counts"]
+        self.records = [Record(**record) for record in contents["records"]]
+
+    def _optimizers(self) -> tuple[Any, ...]:
+        return self._warm, self.learner.policy_optimizer, self.learner.value_optimizer
