@@ -80,7 +80,7 @@ def _training_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command(
     "train",
     epilog=examples(
-        "graphcost schedule train --count 8 --nodes 6 --warm-up-updates 60 --updates 60 --overwrite --output policy.pt",
+        "graphcost schedule train --count 8 --nodes 6 --warm-up-updates 60 --updates 60 --output policy.pt",
     ),
 )
 @click.option("--output", required=True, type=Path, metavar="FILE.pt", help="The policy, for `compare --policy`.")
