@@ -7,31 +7,39 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from graphcost._version import __version__
+from graphcost.arch.product import Product
 from graphcost.billing import bill_of
-from graphcost.counts import BytesInfo, CoverageInfo, GraphInfo, MemoryInfo, TrainingInfo, UnknownInfo
+from graphcost.counts import MemoryInfo
+from graphcost.described import (
+    graph_info,
+    message_info,
+    model_info,
+    placement_info,
+    samples_of,
+    step_info,
+    training_info,
+)  # fmt: skip
 from graphcost.engine.roofs import roofs_of
 from graphcost.errors import GraphcostError, UsageError
 from graphcost.fitting import CONTEXT_BYTES, fits, largest_batch, memory_on
 from graphcost.frontends.options import LoadOptions
-from graphcost.graph import GraphTotals, build_graph, totals
+from graphcost.graph import build_graph, totals
 from graphcost.inference_graph import signs_of_inference
-from graphcost.ir import BatchSource, Model, Phase
+from graphcost.ir import BatchSource, Model
+from graphcost.parallel.division import DividedPlan
 from graphcost.per_op import op_rows
 from graphcost.placing import AnalysisOptions, Choice, resolve
-from graphcost.predict import Message, Profile, StepTime, predict_calibrated, predict_paper
+from graphcost.planning import plan_for
+from graphcost.predict import Profile, StepTime, predict_calibrated, predict_divided, predict_paper
 from graphcost.registry import did_you_mean
 from graphcost.result import (
     Analysis,
     Details,
-    InputInfo,
-    MessageInfo,
-    ModelInfo,
-    PlacementInfo,
-    StepInfo,
+    Finding,
 )
 from graphcost.sources import as_values, load_model
-from graphcost.training import StepPlan, plan_step
-from graphcost.verdict import Verdict, findings_of, judge, reason_of
+from graphcost.training import StepPlan
+from graphcost.verdict import findings_of, judge
 
 if TYPE_CHECKING:
     from graphcost.graph import OpGraph
@@ -46,26 +54,13 @@ def predict(plan: StepPlan, choice: Choice, options: AnalysisOptions) -> StepTim
         return predict_paper(
             plan, choice.arch, choice.placement, overlap=choice.overlap, input_sharing=options.input_sharing
         )
-    return predict_calibrated(
-        plan,
-        choice.arch,
-        choice.placement,
-        overlap=choice.overlap,
-        bucketing=choice.bucketing,
-        pipeline=options.pipeline,
-        straggler_spread=options.straggler_spread,
-    )
-
-
-def samples_of(plan: StepPlan, choice: Choice) -> int | None:
-    """Samples of the whole job in a step; None for a model without a batch."""
-    return None if plan.batch is None else plan.batch * choice.placement.gpus * plan.recipe.accumulate
-
-
-def samples_per_s(step: StepTime, plan: StepPlan, choice: Choice) -> float | None:
-    """Samples of the whole job per second; None for a model without a batch."""
-    samples = samples_of(plan, choice)
-    return None if samples is None or step.step_s == 0 else samples / step.step_s
+    how: dict[str, Any] = {
+        "overlap": choice.overlap, "bucketing": choice.bucketing, "pipeline": options.pipeline,
+        "straggler_spread": options.straggler_spread,
+    }  # fmt: skip
+    if isinstance(plan, DividedPlan) and isinstance(choice.arch, Product):
+        return predict_divided(plan, choice.arch, choice.placement, **how)
+    return predict_calibrated(plan, choice.arch, choice.placement, **how)
 
 
 def analyze_with(
@@ -79,7 +74,7 @@ def analyze_with(
     """Load, plan, predict, judge. ``further`` adds to the result what only graph and plan know."""
     choice = resolve(options)
     graph = build_graph(load_model(source, options.load, example_inputs))
-    plan = plan_step(graph, choice.recipe)
+    plan = plan_for(graph, choice)
     result = analyze_graph(graph, options, choice, command=command, rebatch_source=source, plan=plan)
     if further is not None:
         result = further(result, graph, plan)
@@ -98,7 +93,7 @@ def analyze_graph(
     plan: StepPlan | None = None,
 ) -> Analysis:
     """As ``analyze_with``, for a graph that is loaded already, and planned with the recipe of ``choice``."""
-    plan = plan or plan_step(graph, choice.recipe)
+    plan = plan or plan_for(graph, choice)
     step = predict(plan, choice, options)
     found = totals(graph)
     model: Model = graph.graph["model"]
@@ -110,14 +105,15 @@ def analyze_graph(
     return Analysis(
         graphcost_version=__version__,
         command=command,
-        model=_model_info(model),
-        graph=_graph_info(found, model),
-        training=_training_info(plan, memory),
-        placement=_placement_info(choice, plan, options),
-        step=_step_info(step, verdict, plan, choice, options, at_32),
-        communication=tuple(_message_info(message) for message in step.messages),
+        model=model_info(model),
+        graph=graph_info(found, model),
+        training=training_info(plan, memory),
+        placement=placement_info(choice, plan, options),
+        step=step_info(step, verdict, plan, choice, options, at_32),
+        communication=tuple(message_info(message) for message in step.messages),
         bill=bill_of(step, choice, options, samples_of(plan, choice)),
         findings=(
+            *_division_notes(plan),
             *findings_of(step, verdict, plan, found, choice.placement, memory, options.max_comm_share),
             *(
                 signs_of_inference(model, larger=REBATCH if at_32 is not None else None)
@@ -156,21 +152,30 @@ def analyze(
     >>> result.placement.arch, result.graph.params
     ('allreduce', 669706)
     """
+    made = options_of(
+        arch=arch, gpus=gpus, cluster=cluster, batch=batch, dims=dims, input_shapes=input_shapes,
+        input_values=input_values, **options,
+    )  # fmt: skip
+    return analyze_with(source, made, example_inputs=example_inputs)
+
+
+def options_of(
+    *,
+    batch: int | None = None,
+    dims: Mapping[str, int] | None = None,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    input_values: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> AnalysisOptions:
+    """Keywords of :func:`analyze` to ``AnalysisOptions``; raises ``UsageError`` for one that there is not."""
     values = {name: as_values(value) for name, value in (input_values or {}).items()}
     shapes = {name: tuple(shape) for name, shape in (input_shapes or {}).items()}
     try:
-        made = AnalysisOptions(
-            arch=arch,
-            gpus=gpus,
-            cluster=cluster,
-            load=LoadOptions(batch, dict(dims or {}), shapes, values),
-            **options,
-        )
+        return AnalysisOptions(load=LoadOptions(batch, dict(dims or {}), shapes, values), **options)
     except TypeError as error:
         known = list(AnalysisOptions.__dataclass_fields__)
         unknown = next((name for name in options if name not in known), "")
         raise UsageError(f"analyze() has no option {unknown!r}{did_you_mean(unknown, known)}") from error
-    return analyze_with(source, made, example_inputs=example_inputs)
 
 
 _REBATCHED = frozenset({"onnx", "savedmodel", "tensorflow-graph", "keras", "keras-h5"})
@@ -189,129 +194,9 @@ def _share_at_32(model: Model, choice: Choice, options: AnalysisOptions, source:
         larger = load_model(source, replace(options.load, batch=REBATCH), base=model)
     except GraphcostError:
         return None
-    return predict(plan_step(build_graph(larger), choice.recipe), choice, options).comm_share
+    return predict(plan_for(build_graph(larger), choice), choice, options).comm_share
 
 
-def _model_info(model: Model) -> ModelInfo:
-    notes = list(model.notes)
-    if model.batch_source is BatchSource.ASSUMED:
-        notes.append(f"batch {model.batch} is assumed; --batch sets it")
-    return ModelInfo(
-        source=model.source,
-        name=model.name,
-        format=model.format,
-        inputs={name: {"shape": list(spec.shape), "dtype": spec.dtype} for name, spec in model.inputs.items()},
-        bindings=dict(model.bindings),
-        batch_source=str(model.batch_source),
-        notes=tuple(notes),
-    )
-
-
-def _graph_info(found: GraphTotals, model: Model) -> GraphInfo:
-    unknown = tuple(UnknownInfo(e.op_type, e.count, e.example) for e in found.coverage.unknown)
-    return GraphInfo(
-        ops=found.ops,
-        macs=found.macs,
-        matmul_flops=found.cost.matmul_flops,
-        elementwise_flops=found.cost.elementwise_flops,
-        read_bytes=found.cost.read_bytes,
-        write_bytes=found.cost.write_bytes,
-        params=found.params,
-        param_bytes=found.param_bytes,
-        buffers=found.buffers,
-        buffer_bytes=found.buffer_bytes,
-        coverage=CoverageInfo(found.coverage.counted, found.coverage.free, unknown, model.folded),
-    )
-
-
-def _training_info(plan: StepPlan, memory: MemoryInfo) -> TrainingInfo:
-    forward, backward = plan.total(Phase.FORWARD), plan.total(Phase.BACKWARD)
-    whole = forward + backward + plan.update
-    return TrainingInfo(
-        optimizer=plan.optimizer.name,
-        precision=str(plan.precision),
-        forward_flops=forward.flops,
-        forward_matmul_flops=forward.matmul_flops,
-        backward_flops=backward.flops,
-        backward_matmul_flops=backward.matmul_flops,
-        update_flops=plan.update.flops,
-        gradient_bytes=plan.gradient_bytes,
-        sparse_gradient_bytes=plan.rows_bytes,
-        read_bytes=whole.read_bytes,
-        write_bytes=whole.write_bytes,
-        bytes=BytesInfo(**asdict(plan.bytes)),
-        memory=memory,
-    )
-
-
-def _message_info(message: Message) -> MessageInfo:
-    return MessageInfo(
-        message.what, message.link, message.kind, message.bytes, message.time_s, message.exposed_s,
-        message.formula, message.source,
-    )  # fmt: skip
-
-
-def _placement_info(choice: Choice, plan: StepPlan, options: AnalysisOptions) -> PlacementInfo:
-    place = choice.placement
-    return PlacementInfo(
-        arch=choice.arch.name,
-        gpus=place.gpus,
-        servers=place.servers,
-        ps=place.ps,
-        cluster=place.cluster.id,
-        cluster_source=choice.cluster_source,
-        device=place.cluster.device.id,
-        batch_per_gpu=plan.batch,
-        global_batch=samples_of(plan, choice),
-        profile=str(choice.profile),
-        execution=str(choice.recipe.execution),
-        overlap=str(choice.overlap),
-        buckets=choice.bucketing.name,
-        accumulate=options.accumulate,
-    )
-
-
-def _step_info(
-    step: StepTime, verdict: Verdict, plan: StepPlan, choice: Choice, options: AnalysisOptions, at_32: float | None
-) -> StepInfo:
-    return StepInfo(
-        step_s=step.step_s,
-        step_low_s=step.step_low_s,
-        step_high_s=step.step_high_s,
-        interval_evidence=step.gpu_spread.evidence,
-        input_s=step.input_s,
-        compute_s=step.compute_s,
-        memory_s=step.memory_s,
-        host_s=step.host_s,
-        comm_s=step.comm_s,
-        exposed_comm_s=step.exposed_comm_s,
-        hidden_comm_s=step.hidden_comm_s,
-        forward_s=step.forward.wall_s if step.forward else None,
-        backward_s=step.backward.wall_s if step.backward else None,
-        update_s=step.update.wall_s if step.update else None,
-        input_stages=_input_info(step, options),
-        comm_share=step.comm_share,
-        comm_share_low=step.comm_share_low,
-        comm_share_high=step.comm_share_high,
-        max_comm_share=options.max_comm_share,
-        comm_share_at_batch_32=at_32,
-        bound=step.bound,
-        verdict=str(verdict),
-        flagged=verdict is Verdict.FLAGGED,
-        reason=reason_of(step, plan),
-        samples_per_s=samples_per_s(step, plan, choice),
-        scaling_efficiency=step.alone_s / step.step_s if step.step_s else 1.0,
-    )
-
-
-def _input_info(step: StepTime, options: AnalysisOptions) -> InputInfo | None:
-    """The stages of the input pipeline; None under ``paper``, which knows only the copy."""
-    if not step.stages:
-        return None
-    times = {stage.what: stage.time_s for stage in step.stages}
-    return InputInfo(
-        read_s=times.get("read"),
-        decode_s=times.get("decode"),
-        copy_s=times["copy"],
-        prefetched=options.pipeline.prefetch,
-    )
+def _division_notes(plan: StepPlan) -> tuple[Finding, ...]:
+    notes = plan.notes if isinstance(plan, DividedPlan) else ()
+    return tuple(Finding("division", "note", note, "graph") for note in notes)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from graphcost.analysis import analyze_graph, analyze_with
-from graphcost.arch import ARCHITECTURES
+from graphcost.arch import ARCHITECTURES, architecture_named
 from graphcost.errors import PlacementError
 from graphcost.graph import build_graph
 from graphcost.placing import AnalysisOptions, resolve, with_arch
+from graphcost.planning import plan_for
 from graphcost.recipe import Recipe
 from graphcost.result import Analysis
 from graphcost.sources import load_model
@@ -55,7 +56,7 @@ def compare_model(
     raises ``PlacementError``.
     """
     for name in archs:
-        ARCHITECTURES.find(name)
+        architecture_named(name)
     base = with_arch(replace(options, gpus=1, servers=None), "single")
     resolve(base)  # names and cluster are checked before the file is read
     graph = build_graph(load_model(source, options.load))
@@ -110,7 +111,7 @@ def run_placements(
                 choice = resolve(tried)
                 if choice.recipe not in plans:
                     plans[choice.recipe] = plan_step(graph, choice.recipe)
-                plan = plans[choice.recipe]
+                plan = plan_for(graph, choice, plans[choice.recipe])
                 results.append(analyze_graph(graph, tried, choice, command="compare", plan=plan))
             except PlacementError as error:
                 refused.append(Refusal(name, gpus, str(error)))

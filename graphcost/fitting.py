@@ -12,8 +12,9 @@ from graphcost.graph import build_graph
 from graphcost.hardware import Device
 from graphcost.ir import Model
 from graphcost.placing import AnalysisOptions, Choice
+from graphcost.planning import plan_for
 from graphcost.sources import load_model
-from graphcost.training import Memory, StepPlan, plan_step
+from graphcost.training import Memory, StepPlan
 from graphcost.units import MIB
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def largest_batch(source: Any, options: AnalysisOptions, choice: Choice, example
 
     def excess_bytes(batch: int) -> int:
         graph = at_batch(source, options.load, batch, example_inputs)
-        return memory_on(plan_step(graph, choice.recipe), choice).peak_bytes - room_bytes
+        return memory_on(plan_for(graph, choice), choice).peak_bytes - room_bytes
 
     largest = last_not_above_zero(excess_bytes, LARGEST_BATCH)
     if largest == LARGEST_BATCH:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from graphcost.arch import ARCHITECTURES, Architecture, Placement, PsStyle
+from graphcost.arch import Architecture, Placement, PsStyle, architecture_named
+from graphcost.arch.product import Product
 from graphcost.device_db import load_cluster, load_device
 from graphcost.engine.input import InputPipeline
 from graphcost.engine.timeline import BUCKETINGS, Bucketing, Overlap
@@ -76,6 +77,11 @@ class Choice:
     bucketing: Bucketing
     recipe: Recipe
 
+    @property
+    def replicas(self) -> int:
+        """GPUs, or groups of them, that work on samples of their own."""
+        return self.arch.mesh.dp if isinstance(self.arch, Product) else self.placement.gpus
+
 
 def resolve(options: AnalysisOptions) -> Choice:
     """Names to things; raises ``UnknownNameError``, ``UsageError`` or ``PlacementError``."""
@@ -100,7 +106,9 @@ def resolve(options: AnalysisOptions) -> Choice:
     recipe = recipe_of(options)
     if profile is Profile.PAPER:
         _refuse_in_paper(options)
-    arch = ARCHITECTURES.find(options.arch or ("allreduce" if options.gpus > 1 else "single"))
+    arch = architecture_named(options.arch or ("allreduce" if options.gpus > 1 else "single"))
+    if isinstance(arch, Product):
+        arch, options, recipe = _product(arch, options, recipe, profile)
     if recipe.half_gradients and arch.name != "allreduce":
         raise UsageError(f"--half-gradients goes with --arch allreduce, not {arch.name}")
     if recipe.half_gradients and recipe.precision.weight_bytes < 4:
@@ -117,6 +125,24 @@ def resolve(options: AnalysisOptions) -> Choice:
         bucketing=bucketing_of(options.buckets),
         recipe=recipe,
     )
+
+
+def _product(
+    arch: Product, options: AnalysisOptions, recipe: Recipe, profile: Profile
+) -> tuple[Product, AnalysisOptions, Recipe]:
+    """The mesh with nothing open. One GPU, the default, stands for as many as its sizes make."""
+    if profile is Profile.PAPER:
+        raise UsageError(f"--arch {arch.name}: the paper's framework knows no such product; use calibrated")
+    if arch.mesh.micro_batches and options.accumulate > 1:
+        raise UsageError(f"--accumulate {options.accumulate} and mb={arch.mesh.micro_batches} are the same; give one")
+    gpus = arch.mesh.gpus if options.gpus == 1 else options.gpus
+    mesh = arch.mesh.on(gpus, options.accumulate)
+    if mesh.chunks > 1 and mesh.micro_batches % mesh.pp:
+        raise PlacementError(
+            f"--arch {mesh.name}: interleaved stages take micro-batches in rounds of pp={mesh.pp}, "
+            f"and {mesh.micro_batches} is no multiple"
+        )
+    return Product(mesh), replace(options, gpus=gpus), replace(recipe, accumulate=mesh.micro_batches)
 
 
 def with_arch(options: AnalysisOptions, name: str) -> AnalysisOptions:

@@ -10,6 +10,7 @@ from graphcost.engine.curves import stand_ins
 from graphcost.errors import CoverageError
 from graphcost.graph import GraphTotals
 from graphcost.predict import StepTime
+from graphcost.predict.step_time import BUBBLE
 from graphcost.result import Analysis, Finding
 from graphcost.training import StepPlan
 from graphcost.units import format_bandwidth, format_bytes, format_seconds, format_share
@@ -40,6 +41,8 @@ def reason_of(step: StepTime, plan: StepPlan) -> str:
     if not waiting:
         return f"no exposed communication; the step is bound by {step.bound}"
     worst = max(waiting, key=lambda message: message.exposed_s)
+    if worst.what == BUBBLE:
+        return f"{BUBBLE}: {format_seconds(worst.exposed_s)} in which a stage waits for the others; {worst.source}"
     if not worst.bytes:
         return f"{worst.what}: {format_seconds(worst.exposed_s)} that no link explains; every exchange is shorter"
     rate = worst.bytes / worst.time_s if worst.time_s else 0.0

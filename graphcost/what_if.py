@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from graphcost.analysis import analyze_graph, predict, samples_per_s
+from graphcost.analysis import analyze_graph, predict
+from graphcost.described import samples_per_s
 from graphcost.errors import GraphcostError
 from graphcost.fitting import at_batch, fits, memory_on
 from graphcost.graph import build_graph
 from graphcost.links import LinkKind
 from graphcost.placing import AnalysisOptions, Choice, resolve
+from graphcost.planning import plan_for
 from graphcost.predict import StepTime
 from graphcost.recipe import Recipe
 from graphcost.result import Analysis
@@ -83,7 +85,7 @@ class WhatIf:
         return analyze_graph(self._graph(options.load.batch), options, resolve(options), command=command)
 
     def _outcome(self, options: AnalysisOptions, choice: Choice) -> Outcome:
-        plan = self._plan(options.load.batch, choice.recipe)
+        plan = plan_for(self._graph(options.load.batch), choice, self._plan(options.load.batch, choice.recipe))
         step = predict(plan, choice, options)
         memory = memory_on(plan, choice)
         return Outcome(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import onnx
@@ -27,3 +29,14 @@ def without_batch(folder: Path) -> str:
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "scalar", values[:1], values[1:])
     onnx.save(helper.make_model(graph), folder / "scalar.onnx")
     return str(folder / "scalar.onnx")
+
+
+def reachable(url: str = "https://pypi.org/simple/click/") -> bool:
+    """Whether a package index answers, from which pip would install."""
+    try:
+        with urllib.request.urlopen(url, timeout=10):
+            return True
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False

@@ -9,17 +9,19 @@ import click
 from graphcost.advising import advise_model
 from graphcost.cli import options as shared
 from graphcost.cli.analyze import check_coverage, exit_code_of, tell
+from graphcost.cli.completing import examples
 from graphcost.cli.output import text_width, working_on, write_reports
 from graphcost.report.advice import ADVICE_FORMATS, render_advice
 
-_EXAMPLES = """\b
-Examples:
-  graphcost advise model.onnx --gpus 16 --cluster aws-p3.16xlarge
-  graphcost advise zoo:bert-base --gpus 32 --network 25Gb/s --max-comm-share 30%
-  graphcost advise model.onnx --gpus 8 --profile paper --cluster pai-paper-base --format json"""
 
-
-@click.command("advise", epilog=_EXAMPLES)
+@click.command(
+    "advise",
+    epilog=examples(
+        "graphcost advise model.onnx --gpus 16 --cluster aws-p3.16xlarge",
+        "graphcost advise zoo:bert-base --gpus 32 --network 25Gb/s --max-comm-share 30%",
+        "graphcost advise model.onnx --gpus 8 --profile paper --cluster pai-paper-base --format json",
+    ),
+)
 @shared.model_argument
 @shared.arch_option
 @shared.gpus_option

@@ -10,6 +10,7 @@ import click
 
 from graphcost.analysis import analyze_with
 from graphcost.cli import options as shared
+from graphcost.cli.completing import examples
 from graphcost.cli.output import checked_outputs, say, text_width, working_on, write_results
 from graphcost.comparison import analyze_in_detail
 from graphcost.errors import exit_code_of as error_code
@@ -36,7 +37,15 @@ class Outcome:
         self.code = max(self.code, code)
 
 
-@click.command("analyze")
+@click.command(
+    "analyze",
+    epilog=examples(
+        "graphcost analyze zoo:resnet50 --arch allreduce --gpus 8",
+        "graphcost analyze model.onnx --gpus 16 --cluster aws-p3.16xlarge --max-comm-share 40%",
+        "graphcost analyze zoo:bert-base --gpus 8 --batch 8 --output report.html --output step.trace.json",
+        "graphcost analyze model.onnx zoo:vgg16 --gpus 8 --network 25Gb/s --format json",
+    ),
+)
 @shared.models_argument
 @shared.arch_option
 @shared.gpus_option

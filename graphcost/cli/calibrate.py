@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from graphcost.cli.completing import examples
 from graphcost.cli.options import shared_flags
 from graphcost.cli.output import say, write_result
 from graphcost.errors import UsageError
@@ -16,7 +17,13 @@ LIMIT_S = 300.0
 """No pass begins that would end later, the first apart."""
 
 
-@click.command("calibrate")
+@click.command(
+    "calibrate",
+    epilog=examples(
+        "graphcost calibrate --quick",
+        "graphcost calibrate --quick --workers 2 --name laptop --output machines",
+    ),
+)
 @click.option(
     "--workers", type=click.IntRange(2), metavar="N", help="Also N processes at once, and their collectives."
 )

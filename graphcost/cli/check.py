@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import click
 
 from graphcost.cli import options as shared
 from graphcost.cli.analyze import command as analyze
+from graphcost.cli.completing import examples
 from graphcost.cli.output import (
     checked_outputs,
     progress_bars,
@@ -41,7 +43,14 @@ _KINDS: Mapping[str, Kind] = {"integer": Kind.INTEGER, "integer range": Kind.INT
 _PAIRED = ("dims", "input_shapes", "input_values")
 
 
-@click.command("check")
+@click.command(
+    "check",
+    epilog=examples(
+        "graphcost check",
+        "graphcost check --update-baseline",
+        "graphcost check --against origin/main --output comment.md --output results.sarif",
+    ),
+)
 @click.argument("models", metavar="[MODEL...]", nargs=-1)
 @click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Default: found upward from here.")
 @click.option("--against", metavar="REF", help="Compare with where HEAD left this git revision, e.g. origin/main.")
@@ -83,7 +92,11 @@ def command(
     found = Path(os.path.relpath(config if config is not None else find(Path.cwd())))
     project = read(found, known)
     count = len(models) or len(project.entries)
-    with progress_bars(quiet=quiet) as progress, working_on(f"checking {count} models", quiet=quiet):
+    with (
+        _outside_a_git_hook(),
+        progress_bars(quiet=quiet) as progress,
+        working_on(f"checking {count} models", quiet=quiet),
+    ):
         result = check_project(
             project,
             known,
@@ -99,6 +112,19 @@ def command(
             say(f"{model.name}: {note}", quiet=quiet)
     write_results(lambda one: render_check(result, one, width=text_width()), form, files)
     return 0 if result.exit_code == 1 and exit_zero else result.exit_code
+
+
+_HOOK_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
+
+
+@contextmanager
+def _outside_a_git_hook() -> Iterator[None]:
+    """Without what git tells a hook of repository and index, which must not hold for the worktree of a revision."""
+    kept = {name: os.environ.pop(name) for name in _HOOK_VARIABLES if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(kept)
 
 
 _FEW = 3

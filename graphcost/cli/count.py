@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from graphcost.cli import options as shared
+from graphcost.cli.completing import examples
 from graphcost.cli.output import say, text_width, working_on, write_result
 from graphcost.counting import Count, count_model
 from graphcost.errors import CoverageError, GraphcostError
@@ -14,7 +15,13 @@ from graphcost.report.count import COUNT_FORMATS, render_counts
 from graphcost.sources import expand
 
 
-@click.command("count")
+@click.command(
+    "count",
+    epilog=examples(
+        "graphcost count model.onnx zoo:resnet50",
+        "graphcost count zoo:bert-base --batch 1 --dim seq=512 --format latex",
+    ),
+)
 @shared.models_argument
 @shared.size_options
 @click.option("--format", "form", type=click.Choice(list(COUNT_FORMATS)), default="text", show_default=True)

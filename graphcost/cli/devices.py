@@ -8,7 +8,9 @@ from typing import Any
 
 import click
 
+from graphcost.cli import completing
 from graphcost.cli import options as shared
+from graphcost.cli.completing import examples
 from graphcost.cli.output import text_width, write_result
 from graphcost.device_db import cluster_names, device_names, load_cluster, load_device
 from graphcost.errors import UnknownNameError
@@ -17,8 +19,15 @@ from graphcost.registry import did_you_mean
 from graphcost.report.devices import cluster_rows, clusters_table, describe, device_rows, devices_table
 
 
-@click.command("devices")
-@click.argument("name", required=False)
+@click.command(
+    "devices",
+    epilog=examples(
+        "graphcost devices",
+        "graphcost devices h100-sxm",
+        "graphcost devices dgx-a100 --format json",
+    ),
+)
+@click.argument("name", required=False, shell_complete=completing.hardware)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @shared.shared_flags
 def command(name: str | None, form: str, quiet: bool, debug: bool) -> int:

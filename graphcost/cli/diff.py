@@ -8,7 +8,9 @@ from typing import Any
 import click
 
 from graphcost.analysis import analyze_with
+from graphcost.cli import completing
 from graphcost.cli import options as shared
+from graphcost.cli.completing import examples
 from graphcost.cli.output import say, text_width, working_on, write_result
 from graphcost.diffing import Side, diff_models, read_sides, side_of
 from graphcost.placing import AnalysisOptions, resolve
@@ -16,9 +18,15 @@ from graphcost.report.diff import DIFF_FORMATS, render_diff
 from graphcost.sources import expand
 
 
-@click.command("diff")
-@click.argument("base")
-@click.argument("head")
+@click.command(
+    "diff",
+    epilog=examples(
+        "graphcost diff base.onnx model.onnx --gpus 8",
+        "graphcost diff zoo:resnet50 zoo:resnet101 --gpus 8 --format markdown",
+    ),
+)
+@click.argument("base", shell_complete=completing.models)
+@click.argument("head", shell_complete=completing.models)
 @shared.arch_option
 @shared.gpus_option
 @shared.placement_options

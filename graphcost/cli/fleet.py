@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from graphcost.cli import options as shared
+from graphcost.cli.completing import examples
 from graphcost.cli.fleet_extract import command as extract_command
 from graphcost.cli.output import checked_outputs, say, text_width, working_on, write_result, write_results
 from graphcost.errors import UsageError
@@ -51,7 +52,15 @@ class _Group(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group("fleet", cls=_Group)
+@click.group(
+    "fleet",
+    cls=_Group,
+    epilog=examples(
+        "graphcost fleet generate --count 10000 --output jobs.parquet",
+        "graphcost fleet characterize jobs.parquet",
+        "graphcost fleet project jobs.parquet",
+    ),
+)
 def command() -> None:
     """The Alibaba-PAI workload study over a table of jobs (CSV or Parquet, one row a job).
 
@@ -155,7 +164,13 @@ def _opened(file: str, quiet: bool) -> JobTable:
     return table
 
 
-@command.command("characterize")
+@command.command(
+    "characterize",
+    epilog=examples(
+        "graphcost fleet characterize jobs.parquet",
+        "graphcost fleet characterize jobs.parquet --network 100Gb/s --format json",
+    ),
+)
 @_hardware_options
 @_output_option
 def characterize_command(
@@ -172,7 +187,12 @@ def characterize_command(
     files.write(found, form)
 
 
-@command.command("project")
+@command.command(
+    "project",
+    epilog=examples(
+        "graphcost fleet project jobs.parquet --to best --output per_job.parquet",
+    ),
+)
 @_hardware_options
 @click.option(
     "--to", default="best", show_default=True, metavar="|".join(CHOICES), help="What --output shows for each job."
@@ -190,7 +210,13 @@ def project_command(
     files.write(found, form)
 
 
-@command.command("sweep")
+@command.command(
+    "sweep",
+    epilog=examples(
+        "graphcost fleet sweep jobs.parquet",
+        "graphcost fleet sweep jobs.parquet --sensitivity",
+    ),
+)
 @_hardware_options
 @_report_option
 @click.option("--sensitivity", is_flag=True, help="Vary overlap and efficiencies instead: do the conclusions hold?")
@@ -207,7 +233,12 @@ def sweep_command(
     files.write(found, form)
 
 
-@command.command("generate")
+@command.command(
+    "generate",
+    epilog=examples(
+        "graphcost fleet generate --count 10000 --seed 1 --output jobs.parquet",
+    ),
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides every row.")
 @click.option("--count", type=int, required=True, metavar="N", help="Jobs to draw.")
 @click.option("--output", required=True, metavar="FILE", help=".parquet or .csv.")

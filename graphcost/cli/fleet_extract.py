@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from graphcost.cli import options as shared
+from graphcost.cli.completing import examples
 from graphcost.cli.output import say, working_on, write_result
 from graphcost.errors import UsageError
 from graphcost.fleet.extract import Extraction, extract
@@ -18,7 +19,13 @@ from graphcost.placing import AnalysisOptions, recipe_of
 from graphcost.sim.traces import FORMATS, read_trace
 
 
-@click.command("extract")
+@click.command(
+    "extract",
+    epilog=examples(
+        "graphcost fleet extract --manifest jobs.csv --output table.parquet",
+        "graphcost fleet extract --trace philly.csv --output examples.parquet",
+    ),
+)
 @click.option("--manifest", metavar="FILE.csv", help="One row a job: model, gpus, batch, arch.")
 @click.option(
     "--trace",

@@ -8,7 +8,9 @@ from typing import Any
 
 import click
 
+from graphcost.cli import completing
 from graphcost.cli import options as shared
+from graphcost.cli.completing import examples
 from graphcost.cli.output import say, working_on, write_result
 from graphcost.errors import UsageError
 from graphcost.frontends.options import LoadOptions
@@ -26,8 +28,14 @@ _WRITERS = {
 }
 
 
-@click.command("graph")
-@click.argument("model")
+@click.command(
+    "graph",
+    epilog=examples(
+        "graphcost graph model.onnx --output graph.json",
+        "graphcost graph zoo:mlp --format dot",
+    ),
+)
+@click.argument("model", shell_complete=completing.models)
 @shared.size_options
 @click.option("--format", "form", type=click.Choice(list(_WRITERS)), default="json", show_default=True)
 @click.option("--output", metavar="FILE", help="Write to a file instead of stdout.")

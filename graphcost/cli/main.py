@@ -11,8 +11,10 @@ from importlib import import_module
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from graphcost._version import __version__
+from graphcost.cli import completing
 from graphcost.errors import GraphcostError, message_of
 from graphcost.many import GC_THRESHOLDS
 from graphcost.registry import did_you_mean
@@ -38,6 +40,7 @@ _COMMANDS = {
     "fleet": "A table of jobs: the PAI workload study.",
     "validate": "Predictions against measured step times.",
     "schedule": "Cluster schedulers on a simulated cluster.",
+    "completion": "Completion for bash, zsh or fish.",
 }
 
 
@@ -53,6 +56,10 @@ class _LazyGroup(click.Group):
         command: click.Command = import_module(f"graphcost.cli.{cmd_name}").command
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        named = [CompletionItem(name, help=text) for name, text in _COMMANDS.items() if name.startswith(incomplete)]
+        return named or click.Command.shell_complete(self, ctx, incomplete)
+
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] not in _COMMANDS:
             raise click.UsageError(f"no command named {args[0]!r}{did_you_mean(args[0], _COMMANDS)}", ctx)
@@ -63,7 +70,15 @@ class _LazyGroup(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=_LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog=completing.examples(
+        "graphcost analyze zoo:resnet50 --arch allreduce --gpus 8",
+        "graphcost advise model.onnx --gpus 16 --cluster aws-p3.16xlarge",
+        "graphcost check",
+    ),
+)
 @click.version_option(__version__, "-V", "--version", prog_name="graphcost")
 def cli() -> None:
     """Graph-level cost analyzer for TensorFlow, PyTorch and ONNX models.

@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
+from graphcost.cli import completing
 from graphcost.cli import options as shared
+from graphcost.cli.completing import examples
 from graphcost.cli.output import text_width, working_on, write_result
 from graphcost.graph import build_graph, operators
 from graphcost.ops import RULES, find_rule
@@ -15,8 +17,14 @@ from graphcost.report.tables import table_text
 from graphcost.sources import load_model
 
 
-@click.command("ops")
-@click.argument("model", required=False)
+@click.command(
+    "ops",
+    epilog=examples(
+        "graphcost ops",
+        "graphcost ops model.onnx",
+    ),
+)
+@click.argument("model", required=False, shell_complete=completing.models)
 @shared.size_options
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @shared.shared_flags

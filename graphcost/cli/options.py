@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, TypeVar
 
 import click
 
 from graphcost.arch import ARCHITECTURES, PsStyle
+from graphcost.cli import completing
 from graphcost.engine.input import InputPipeline
 from graphcost.engine.timeline import BUCKETINGS, Overlap
 from graphcost.errors import UsageError
@@ -46,12 +47,14 @@ class Quantity(click.ParamType):  # type: ignore[type-arg]  # generic from click
             raise UsageError(f"{param.opts[0]} {error}" if param is not None else str(error)) from error
 
 
-model_argument = click.argument("model", metavar="MODEL")
+model_argument = click.argument("model", metavar="MODEL", shell_complete=completing.models)
 outputs_option = click.option(
     "--output", "outputs", multiple=True, metavar="FILE", help="Write to a file; its suffix chooses the format."
 )
 
-models_argument = click.argument("models", metavar="MODEL...", nargs=-1, required=True)
+models_argument = click.argument(
+    "models", metavar="MODEL...", nargs=-1, required=True, shell_complete=completing.models
+)
 
 size_options = _stack(
     click.option("--batch", type=int, help="Samples per GPU and step (default: the file's, else 32)."),
@@ -72,61 +75,53 @@ def cluster_option(default: str) -> Callable[[F], F]:
         "--cluster",
         metavar="NAME|FILE",
         help=f"Cluster of `graphcost devices`, or a TOML file (default {default}).",
+        shell_complete=completing.clusters,
     )
 
 
+_rate = partial(click.option, type=Quantity(parse_bandwidth), metavar="RATE")
+_listed = partial(click.option, shell_complete=completing.listed)
+
 rate_options = _stack(
-    click.option("--device", metavar="NAME|FILE", help="Put this device into the cluster's servers."),
     click.option(
-        "--network",
-        type=Quantity(parse_bandwidth),
-        metavar="RATE",
-        help="Network rate of a whole server, e.g. 25Gb/s.",
+        "--device", metavar="NAME|FILE", help="Put this device into the cluster's servers.",
+        shell_complete=completing.devices,
     ),
-    click.option(
-        "--nvlink",
-        type=Quantity(parse_bandwidth),
-        metavar="RATE",
-        help="Scale-up rate of a GPU, one direction, e.g. 300GB/s.",
-    ),
-    click.option("--pcie", type=Quantity(parse_bandwidth), metavar="RATE", help="PCIe rate of a GPU, one direction."),
-    click.option("--mem-bandwidth", type=Quantity(parse_bandwidth), metavar="RATE", help="Device memory bandwidth."),
-    click.option(
-        "--peak",
-        type=Quantity(parse_flops_per_s),
-        metavar="RATE",
-        help="Peak compute rate, all dtypes, e.g. 312TFLOP/s.",
-    ),
+    _rate("--network", help="Network rate of a whole server, e.g. 25Gb/s."),
+    _rate("--nvlink", help="Scale-up rate of a GPU, one direction, e.g. 300GB/s."),
+    _rate("--pcie", help="PCIe rate of a GPU, one direction."),
+    _rate("--mem-bandwidth", help="Device memory bandwidth."),
+    _rate("--peak", type=Quantity(parse_flops_per_s), help="Peak compute rate, all dtypes, e.g. 312TFLOP/s."),
     click.option(
         "--network-kind", metavar="KIND", help="tcp, tcp-cloud, roce, infiniband, efa: what a nominal rate gives."
     ),
-)
+)  # fmt: skip
 
 cluster_options = _stack(cluster_option(DEFAULT_CLUSTER), rate_options)
 
 training_options = _stack(
-    click.option("--precision", default="fp32", show_default=True, metavar="|".join(Precision)),
-    click.option(
+    _listed("--precision", default="fp32", show_default=True, metavar="|".join(Precision)),
+    _listed(
         "--layout", default="nchw", show_default=True, metavar="|".join(Layout),
         help="Memory order of images in convolutions.",
     ),
-    click.option(
+    _listed(
         "--optimizer", default="adam", show_default=True, metavar="|".join(OPTIMIZERS), help="none: forward only."
     ),
-    click.option(
+    _listed(
         "--optimizer-kernels", default="fused", show_default=True, metavar="|".join(OptimizerKernels),
         help="Implementation of the optimizer.",
     ),
     click.option("--clip-grad", is_flag=True, help="Clip gradients by their global norm."),
-    click.option(
+    _listed(
         "--lookups", default="all", show_default=True, metavar="all|uniform|zipf:EXPONENT",
         help="Which rows of sparse tables a batch touches.",
     ),
     click.option("--freeze", multiple=True, metavar="PATTERN", help="Parameters not trained (shell pattern)."),
-    click.option("--profile", default="calibrated", show_default=True, metavar="|".join(Profile)),
-    click.option("--execution", default="eager", show_default=True, metavar="|".join(Execution)),
-    click.option("--overlap", metavar="|".join(Overlap), help="Default bucketed; none under paper."),
-    click.option(
+    _listed("--profile", default="calibrated", show_default=True, metavar="|".join(Profile)),
+    _listed("--execution", default="eager", show_default=True, metavar="|".join(Execution)),
+    _listed("--overlap", metavar="|".join(Overlap), help="Default bucketed; none under paper."),
+    _listed(
         "--buckets", default="ddp", show_default=True, metavar="|".join((*BUCKETINGS, "SIZE")),
         help="How gradients are grouped for sending.",
     ),
@@ -153,7 +148,7 @@ placement_options = _stack(
     click.option(
         "--ps-colocated", is_flag=True, help="Parameter servers run on the workers' servers and share their network."
     ),
-    click.option(
+    _listed(
         "--ps-style",
         default="byteps",
         show_default=True,
@@ -205,12 +200,9 @@ format_options = _stack(
 )  # fmt: skip
 
 backend_option = click.option(
-    "--backend",
-    type=click.Choice(list(BACKENDS)),
-    default=LOCAL,
-    show_default=True,
-    help="What runs the workers: processes of this machine, or a Ray cluster (the running one, else one of its own).",
-)
+    "--backend", type=click.Choice(list(BACKENDS)), default=LOCAL, show_default=True,
+    help="What runs the workers: this machine's processes, or a Ray cluster (the running one, else one of its own).",
+)  # fmt: skip
 
 shared_flags = _stack(
     click.option("--quiet", is_flag=True, help="No notes on stderr."),
@@ -231,8 +223,9 @@ symbolic_option = click.option(
 )
 
 arch_option = click.option(
-    "--arch", metavar="|".join(ARCHITECTURES), help="Default allreduce when --gpus is over 1, else single."
-)
+    "--arch", metavar="|".join(ARCHITECTURES), help="Default allreduce when --gpus is over 1, else single.",
+    shell_complete=completing.architectures,
+)  # fmt: skip
 gpus_option = click.option("--gpus", type=int, default=1, show_default=True, help="GPUs in the job.")
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from graphcost.cli import completing
+from graphcost.cli.completing import examples
 from graphcost.cli.options import shared_flags
 from graphcost.cli.output import say, text_width, working_on, write_result
 from graphcost.cli.schedule_advise import advise_command
@@ -37,13 +39,29 @@ from graphcost.sim.traces.own import COLUMNS
 from graphcost.sim.workloads import SEEDS, Split, load_workload, seeds_of, workload_names
 
 
-@click.group("schedule", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    "schedule",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples(
+        "graphcost schedule list",
+        "graphcost schedule simulate --scheduler drf --count 40 --nodes 8",
+    ),
+)
 def command() -> None:
     """Cluster schedulers on a simulated cluster."""
 
 
-@command.command("simulate")
-@click.option("--scheduler", required=True, metavar="NAME", help="`schedule list` shows them.")
+@command.command(
+    "simulate",
+    epilog=examples(
+        "graphcost schedule simulate --scheduler drf --count 40 --nodes 8",
+        "graphcost schedule simulate --scheduler srtf --count 40 --nodes 8 --timeline schedule.json",
+    ),
+)
+@click.option(
+    "--scheduler", required=True, metavar="NAME", help="`schedule list` shows them.",
+    shell_complete=completing.schedulers,
+)  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the drawn jobs and all noise.")
 @setup_options
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -77,9 +95,14 @@ def simulate_command(
     write_result(text, output)
 
 
-@command.command("compare")
+@command.command(
+    "compare",
+    epilog=examples(
+        "graphcost schedule compare --schedulers drf,srtf,fifo --traces 2 --count 30 --nodes 8",
+    ),
+)
 @click.option("--traces", type=click.IntRange(1), default=10, show_default=True, help="Traces of the split.")
-@click.option("--schedulers", metavar="A,B,C", help="Default: all.")
+@click.option("--schedulers", metavar="A,B,C", help="Default: all.", shell_complete=completing.schedulers)
 @click.option(
     "--policy",
     "policies",
@@ -137,7 +160,12 @@ def compare_command(
     write_result(text, output)
 
 
-@command.command("generate")
+@command.command(
+    "generate",
+    epilog=examples(
+        "graphcost schedule generate --count 50 --seed 3 --output trace.csv",
+    ),
+)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @setup_options
 @click.option("--output", metavar="FILE.csv", help="Write to a file instead of stdout.")
@@ -154,7 +182,12 @@ def generate_command(seed: int, output: str | None, quiet: bool, debug: bool, **
     write_result("\n".join(lines), output)
 
 
-@command.command("list")
+@command.command(
+    "list",
+    epilog=examples(
+        "graphcost schedule list",
+    ),
+)
 @shared_flags
 def list_command(quiet: bool, debug: bool) -> None:
     """Schedulers, workloads, and the seeds of each split."""

@@ -9,6 +9,7 @@ import click
 
 from graphcost.cli import options as shared
 from graphcost.cli.analyze import tell
+from graphcost.cli.completing import examples
 from graphcost.cli.output import text_width, working_on, write_reports
 from graphcost.errors import UsageError
 from graphcost.report.plots import check_plot, lines_of, sweep_plot
@@ -16,15 +17,16 @@ from graphcost.report.sweep import SWEEP_FORMATS, render_sweep
 from graphcost.resources import RESOURCES, values_of
 from graphcost.sweeping import sweep_model
 
-_EXAMPLES = """\b
-Examples:
-  graphcost sweep model.onnx --gpus 16 --vary network=10,25,100Gb/s
-  graphcost sweep zoo:resnet50 --gpus 8 --vary peak=100..1000TFLOP/s:7 --vary mem-bandwidth=1,2,4TB/s
-  graphcost sweep zoo:bert-base --gpus 16 --vary network=10..100Gb/s --vary batch=8,16,32 --grid
-  graphcost sweep model.onnx --arch ps --gpus 8 --profile paper --vary network=10,25,100Gb/s --output sweep.csv"""
 
-
-@click.command("sweep", epilog=_EXAMPLES)
+@click.command(
+    "sweep",
+    epilog=examples(
+        "graphcost sweep model.onnx --gpus 16 --vary network=10,25,100Gb/s",
+        "graphcost sweep zoo:resnet50 --gpus 8 --vary peak=100..1000TFLOP/s:7 --vary mem-bandwidth=1,2,4TB/s",
+        "graphcost sweep zoo:bert-base --gpus 16 --vary network=10..100Gb/s --vary batch=8,16,32 --grid",
+        "graphcost sweep model.onnx --arch ps --gpus 8 --vary network=10,25,100Gb/s --output sweep.csv",
+    ),
+)
 @shared.model_argument
 @click.option(
     "--vary", "varied", multiple=True, required=True, metavar="RESOURCE=VALUES",

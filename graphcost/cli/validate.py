@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from graphcost.cli.completing import examples
 from graphcost.cli.options import shared_flags
 from graphcost.cli.output import say, text_width, write_result
 from graphcost.errors import UsageError
@@ -15,7 +16,13 @@ from graphcost.units import parse_share
 from graphcost.validation import tables_in, validate
 
 
-@click.command("validate")
+@click.command(
+    "validate",
+    epilog=examples(
+        "graphcost validate --sample 20 --seed 1",
+        "graphcost validate step_times.csv --sample 20 --rows errors.csv",
+    ),
+)
 @click.argument("tables", nargs=-1, metavar="[TABLE...]")
 @click.option("--where", multiple=True, metavar="COLUMN=VALUE", help="Only rows with this value (repeatable).")
 @click.option("--sample", type=click.IntRange(1), metavar="N", help="N rows of each table, drawn at random.")

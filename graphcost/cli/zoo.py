@@ -8,15 +8,23 @@ from typing import Any
 
 import click
 
+from graphcost.cli import completing
 from graphcost.cli import options as shared
+from graphcost.cli.completing import examples
 from graphcost.cli.output import text_width, write_result
 from graphcost.models_zoo import DOMAINS, describe, names
 from graphcost.report.tables import fields_text, table_text
 from graphcost.units import format_count
 
 
-@click.command("zoo")
-@click.argument("name", required=False)
+@click.command(
+    "zoo",
+    epilog=examples(
+        "graphcost zoo",
+        "graphcost zoo resnet50",
+    ),
+)
+@click.argument("name", required=False, shell_complete=completing.zoo)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @shared.shared_flags
 def command(name: str | None, form: str, quiet: bool, debug: bool) -> int:

@@ -29,7 +29,8 @@ from graphcost.ops import (
     reduce,
     signal,
 )
-from graphcost.ops._rule import RULES, OpClass, Rule, find_rule, free, rule
+from graphcost.ops._backward import pointwise_backward
+from graphcost.ops._rule import RULES, OpClass, Rule, find_rule, free, rule, traffic
 from graphcost.ops._shapes import shape_error
 
 __all__ = [
@@ -41,7 +42,9 @@ __all__ = [
     "forward_cost",
     "free",
     "op_class_of",
+    "pointwise_backward",
     "rule",
+    "traffic",
 ]
 
 FAMILIES = (

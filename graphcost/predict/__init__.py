@@ -8,6 +8,7 @@ buckets beside the backward pass.
 from enum import StrEnum
 
 from graphcost.predict.calibrated import predict_calibrated
+from graphcost.predict.divided import predict_divided
 from graphcost.predict.lanes import Slice, slices_of
 from graphcost.predict.paper import paper_features, predict_paper
 from graphcost.predict.step_time import Message, StepTime, TimedOp
@@ -20,6 +21,7 @@ __all__ = [
     "TimedOp",
     "paper_features",
     "predict_calibrated",
+    "predict_divided",
     "predict_paper",
     "slices_of",
 ]

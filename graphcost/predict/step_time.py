@@ -11,6 +11,9 @@ from graphcost.engine.timeline import Send
 from graphcost.ir import Phase
 from graphcost.training import PlannedOp
 
+BUBBLE = "pipeline bubble"
+"""What the message of a pipeline's idle time is called: no bytes, and inside exposed communication."""
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -98,6 +101,11 @@ class StepTime:
             name = "update" if in_update else str(one.op.op_class or "unknown")
             found[name] = found.get(name, 0.0) + one.time.time_s * (1 if in_update else self.accumulate)
         return {name: seconds for name, seconds in found.items() if seconds > 0}
+
+    @property
+    def bubble_s(self) -> float:
+        """Idle time of a pipeline that fills and drains; part of ``exposed_comm_s``."""
+        return sum(message.exposed_s for message in self.messages if message.what == BUBBLE)
 
     @property
     def hidden_comm_s(self) -> float:

@@ -22,7 +22,8 @@ from graphcost.report.changes import (
 )
 from graphcost.report.tables import DEFAULT_WIDTH, markdown_table, table_text
 
-_SHOWN = ("comm_share", "step_s", "peak_bytes", "params")
+SHOWN = ("comm_share", "step_s", "peak_bytes", "params")
+"""Metrics that every table of a check shows."""
 _MOST_OPERATORS = 12
 _VERBS = {Status.FAIL: "fail", Status.ERROR: "cannot be judged", Status.WARN: "warn", Status.PASS: "pass"}
 
@@ -35,24 +36,26 @@ def check_json(check: CheckResult, **_: Any) -> str:
 def check_text(check: CheckResult, *, width: int = DEFAULT_WIDTH, **_: Any) -> str:
     """A table of models, then every finding; one line where nothing is found and nothing changed."""
     if check.quiet and check.base is not None:
-        return _summary(check) + "\n"
-    columns = ["model", "status", *(METRICS[key].label for key in _SHOWN)]
-    rows = [[model.name, _word(model), *_cells(model)] for model in check.models]
+        return summary(check) + "\n"
+    columns = ["model", "status", *(METRICS[key].label for key in SHOWN)]
+    rows = [[model.name, status_word(model), *metric_cells(model)] for model in check.models]
     parts = [table_text(columns, rows, right=range(2, 6), width=width)]
     for model in check.models:
         lines = _lines(model)
         if lines:
             parts.append("\n".join(lines) + "\n")
-    return "\n".join([*parts, _summary(check) + "\n"])
+    return "\n".join([*parts, summary(check) + "\n"])
 
 
 def check_markdown(check: CheckResult, **_: Any) -> str:
     """A comment with a marker to find it by: the models that changed or have findings, details folded away."""
-    lines = [marker(check), f"### graphcost: {_md(_summary(check))}", ""]
+    lines = [marker(check), f"### graphcost: {_md(summary(check))}", ""]
     loud = [model for model in check.models if not _is_quiet(model)]
     if loud:
-        columns = ["model", "status", *(METRICS[key].label for key in _SHOWN)]
-        lines.append(markdown_table(columns, [[_code(m.name), _word(m), *map(_md, _cells(m))] for m in loud]))
+        columns = ["model", "status", *(METRICS[key].label for key in SHOWN)]
+        lines.append(
+            markdown_table(columns, [[_code(m.name), status_word(m), *map(_md, metric_cells(m))] for m in loud])
+        )
         lines += _bullets(loud)
         lines += [text for model in loud for text in _details(model)]
     quiet = len(check.models) - len(loud)
@@ -68,7 +71,8 @@ def marker(check: CheckResult) -> str:
     return f"<!-- graphcost check: {check.config.replace('--', '-')} -->"
 
 
-def _summary(check: CheckResult) -> str:
+def summary(check: CheckResult) -> str:
+    """One line: how many models pass, and what changed against what."""
     counts = Counter(model.status for model in check.models if model.change != "removed")
     total = sum(counts.values())
     parts = [f"{counts[status]} of {total} models {verb}" for status, verb in _VERBS.items() if counts[status]]
@@ -82,20 +86,21 @@ def _summary(check: CheckResult) -> str:
     return f"{', '.join(parts)}; {changed or 'nothing changed'} against {check.base.name}{commit}"
 
 
-def _word(model: ModelCheck) -> str:
+def status_word(model: ModelCheck) -> str:
+    """The status as reports shout it, and whether the model is new or gone."""
     if model.change == "removed":
         return "removed"
     word = str(model.status).upper() if model.status in (Status.FAIL, Status.ERROR) else str(model.status)
     return f"{word}, added" if model.change == "added" else word
 
 
-def _cells(model: ModelCheck) -> list[str]:
+def metric_cells(model: ModelCheck) -> list[str]:
     """Each shown metric, with its growth where it differs."""
     if model.analysis is None:
-        return ["-"] * len(_SHOWN)
+        return ["-"] * len(SHOWN)
     differing = {delta.metric: delta for delta in model.deltas}
     cells = []
-    for key in _SHOWN:
+    for key in SHOWN:
         now = METRICS[key].of(_data(model))
         text = "-" if now is None else METRICS[key].show(now)
         cells.append(f"{text} ({growth(differing[key])})" if key in differing else text)
@@ -103,7 +108,7 @@ def _cells(model: ModelCheck) -> list[str]:
 
 
 def _data(model: ModelCheck) -> dict[str, Any]:
-    """The sections that ``_SHOWN`` reads."""
+    """The sections that ``SHOWN`` reads."""
     found = model.analysis
     assert found is not None
     return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from io import StringIO
 from typing import Any
@@ -61,24 +61,31 @@ def _seconds(value: float | None) -> str:
 
 def csv_report(results: Sequence[Analysis], *, per_op: bool = False, **_: Any) -> str:
     """One row a model, or one row an operator with ``per_op``."""
-    buffer = StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
     if per_op:
         rows = [{"model": r.model.name, **asdict(op)} for r in results for op in r.ops]
     else:
-        rows = [
-            {
-                "model": r.model.name,
-                "arch": r.placement.arch,
-                "gpus": r.placement.gpus,
-                "cluster": r.placement.cluster,
-                "macs": r.graph.macs,
-                "params": r.graph.params,
-                **asdict(r.step),
-                **bill_row(r),
-            }
-            for r in results
-        ]
+        rows = [result_row(r) for r in results]
+    return rows_csv(rows)
+
+
+def result_row(r: Analysis) -> dict[str, Any]:
+    """The numbers of one model by column."""
+    return {
+        "model": r.model.name,
+        "arch": r.placement.arch,
+        "gpus": r.placement.gpus,
+        "cluster": r.placement.cluster,
+        "macs": r.graph.macs,
+        "params": r.graph.params,
+        **asdict(r.step),
+        **bill_row(r),
+    }
+
+
+def rows_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows of the same columns as CSV."""
+    buffer = StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
     if rows:
         writer.writerow(rows[0])
         writer.writerows(row.values() for row in rows)

@@ -61,7 +61,7 @@ def _table(results: Sequence[Analysis], width: int) -> str:
 
 
 def _full(r: Analysis, width: int, top: int, per_op: bool, by: str | None) -> str:
-    parts = [_head(r), _verdict(r, width), _step(r, width), _messages(r, width)]
+    parts = [verdict_text(r, width), _step(r, width), _messages(r, width)]
     parts += [_memory(r, width), _bill(r, width), _graph(r, width)]
     if by is not None:
         parts.append(_grouped(r.ops, by, width, top))
@@ -71,10 +71,16 @@ def _full(r: Analysis, width: int, top: int, per_op: bool, by: str | None) -> st
     return "\n".join([*parts, _coverage(r)]) + "\n"
 
 
+def verdict_text(r: Analysis, width: int = DEFAULT_WIDTH) -> str:
+    """What was analysed where, and the verdict with its reason."""
+    return f"{_head(r)}\n{_verdict(r, width)}"
+
+
 def _head(r: Analysis) -> str:
     place = r.placement
     default = " (the default cluster)" if place.cluster_source == "default" else ""
-    batch = f"batch {place.batch_per_gpu} per GPU" if place.batch_per_gpu is not None else "no batch dimension"
+    unit = "micro-batch" if "=" in place.arch else "GPU"  # a mesh shares one among its GPUs
+    batch = f"batch {place.batch_per_gpu} per {unit}" if place.batch_per_gpu is not None else "no batch dimension"
     ps = f", {place.ps} parameter server{'s' if place.ps != 1 else ''}" if place.ps else ""
     return (
         f"{r.model.name}: {place.arch}, {plural(place.gpus, 'GPU')} on {plural(place.servers, 'server')} "

@@ -7,7 +7,7 @@
 True
 """
 
-from graphcost.training.build import memory_moments, plan_step
+from graphcost.training.build import memory_moments, plan_step, step_memory
 from graphcost.training.gradients import Gradient
 from graphcost.training.memory import Memory
 from graphcost.training.moments import Moment
@@ -22,5 +22,6 @@ __all__ = [
     "StepPlan",
     "memory_moments",
     "plan_step",
+    "step_memory",
     "total_cost",
 ]

@@ -23,7 +23,7 @@ from graphcost.training.autocast import under
 from graphcost.training.fusion import Fusion, fuse, unfused
 from graphcost.training.gradients import gradients_of, values_read
 from graphcost.training.kernels import Kernels
-from graphcost.training.memory import Step, memory_of
+from graphcost.training.memory import Memory, Step, memory_of
 from graphcost.training.moments import Moment, moments_of
 from graphcost.training.plan import PlannedOp, StepBytes, StepPlan, total_cost
 from graphcost.training.saved import TapeOp
@@ -67,6 +67,20 @@ def plan_step(graph: OpGraph, recipe: Recipe | None = None) -> StepPlan:
             values_read(op.node for op in laid) * recipe.precision.weight_bytes,
         ),
     )
+
+
+def step_memory(graph: OpGraph, recipe: Recipe) -> Memory:
+    """Memory of the step that ``plan_step`` would plan, without what it runs."""
+    params = parameters(graph)
+    _, laid, outputs = _laid_out(graph, recipe)
+    tape = _tape(laid, _trained(params, recipe.freeze), recipe)
+    fusion = fuse(laid, outputs) if recipe.execution is Execution.COMPILED else unfused(laid)
+    stored = (param.name for one in tape for slot in one.wrt for param in laid[one.position].node.params_at(slot))
+    trained = _trained(params, recipe.freeze)
+    ready = {name: 0 for name in stored if name in trained}
+    gradients = gradients_of((op.node for op in laid), params, ready, recipe)
+    step = Step(laid, tape, fusion, _input_bytes(graph.graph["model"]), outputs)
+    return memory_of(step, params, {g.param: g.sent_bytes for g in gradients}, recipe)
 
 
 def memory_moments(graph: OpGraph, plan: StepPlan) -> tuple[Moment, ...]:

@@ -51,6 +51,16 @@ class Memory:
             peak_without_gradients_bytes=self.peak_without_gradients_bytes + bucket_bytes,
         )
 
+    def with_kept(self, more_bytes: int, floor: int = 0) -> Memory:
+        """``more_bytes`` (negative: less) kept for backward, of which ``floor`` is alive at the peak all the same."""
+        peak = more_bytes + floor if more_bytes < 0 else more_bytes
+        return replace(
+            self,
+            activations_bytes=self.activations_bytes + more_bytes,
+            peak_bytes=self.peak_bytes + peak,
+            peak_without_gradients_bytes=self.peak_without_gradients_bytes + peak,
+        )
+
     def sharded(self, ranks: int, *, weights: bool, gradients: bool, optimizer: bool) -> Memory:
         """One rank's part where the categories named are divided among ``ranks``.
 

@@ -30,6 +30,7 @@ from graphcost.recipe import (
     Stack,
 )
 from graphcost.units import parse_bandwidth
+from graphcost.validation.meshes import mesh_text
 from graphcost.validation.tables import MeasuredRow
 
 
@@ -103,7 +104,7 @@ def job_of(row: MeasuredRow) -> Job | Skipped:
         batch=int(row.batch),
         dims=_dims(row, model),
         cluster=cluster,
-        arch="single" if gpus == 1 else arch["arch"],
+        arch="single" if gpus == 1 else _arch_of(row, arch["arch"]),
         gpus=gpus,
         servers=servers,
         recipe=_recipe(row, script),
@@ -112,6 +113,10 @@ def job_of(row: MeasuredRow) -> Job | Skipped:
         buckets=arch.get("buckets", "ddp"),
         ps_style=arch.get("ps_style", PsStyle.BYTEPS.value),
     )
+
+
+def _arch_of(row: MeasuredRow, name: str) -> str:
+    return mesh_text(row.arch, row.notes, row.accumulate) if name == "mesh" else name
 
 
 _APEX_O2 = HALF_EVERYTHING | {"Add", "Sub", "Mul", "Where", "Div"}
@@ -187,7 +192,7 @@ def _dims(row: MeasuredRow, model: Mapping[str, Any]) -> dict[str, int]:
     name = model["source"].removeprefix("zoo:")
     open_sizes = describe(name).dims if name in names() else {**known, "image": 0}
     for entry in _names()["size"]:
-        found = re.search(entry["pattern"], row.task_input)
+        found = re.search(entry["pattern"], row.notes if entry.get("of") == "notes" else row.task_input)
         if found and entry["dim"] in open_sizes:
             known[entry["dim"]] = int(found[1])
     return known

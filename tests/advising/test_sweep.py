@@ -6,15 +6,18 @@ import csv
 import io
 import json
 from dataclasses import replace
+from importlib.resources import files
 from math import log
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from helpers import VGG19
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from one_product import NVLINK, UTILISATION, one_product, paper, rest_s, ring_bytes
+from test_schema import schema_of
 
 from graphcost.analysis import analyze_with
 from graphcost.cli.main import main
@@ -23,6 +26,7 @@ from graphcost.frontends.options import LoadOptions
 from graphcost.placing import AnalysisOptions
 from graphcost.report.sweep import SWEEP_FORMATS, render_sweep
 from graphcost.resources import RESOURCES, values_of
+from graphcost.result import SCHEMA_VERSION, ModelInfo, PlacementInfo
 from graphcost.sweeping import sweep_model
 
 GBIT = 1e9 / 8
@@ -237,3 +241,73 @@ def test_a_network_that_changes_nothing_says_why(kind: str | None, note: str | N
     assert found.elasticities[0].note == note
     for form in ("text", "markdown", "json"):
         assert ("rate of their own" in render_sweep(found, form)) is (note is not None)
+
+
+SCHEMA_FILE = Path(__file__).parents[2] / "graphcost" / "report" / "sweep.schema.json"
+
+
+def numbers_schema(*, refused: bool) -> dict[str, Any]:
+    """Of a step; of a row that was refused everything is null."""
+    kinds = {
+        **dict.fromkeys(("step_s", "step_low_s", "step_high_s"), "number"),
+        **dict.fromkeys(("comm_share", "comm_share_low", "comm_share_high"), "number"),
+        "verdict": "string", "bound": "string", "fits": "boolean",
+    }  # fmt: skip
+    made = {name: {"type": [kind, "null"] if refused else kind} for name, kind in kinds.items()}
+    return {**made, "samples_per_s": {"type": ["number", "null"]}}
+
+
+def closed(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "additionalProperties": False, "required": [*properties]}
+
+
+def whole_schema() -> dict[str, Any]:
+    maybe: dict[str, Any] = {"type": ["number", "null"]}
+    text: dict[str, Any] = {"type": ["string", "null"]}
+    row = {
+        "settings": {"type": "object", "additionalProperties": {"type": "number"}},
+        **numbers_schema(refused=True),
+        "speedup": maybe, "throughput_speedup": maybe, "refusal": text,
+    }  # fmt: skip
+    elasticity = {
+        "resource": {"enum": list(RESOURCES)},
+        "base": maybe,
+        "over": {"anyOf": [{"type": "null"}, {"type": "array", "items": {"type": "number"}}]},
+        "step": maybe, "throughput": maybe, "note": text,
+    }  # fmt: skip
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "graphcost sweep --format json",
+        **closed({
+            "schema_version": {"const": SCHEMA_VERSION},
+            "graphcost_version": {"type": "string"},
+            "command": {"const": "sweep"},
+            "model": schema_of(ModelInfo),
+            "placement": schema_of(PlacementInfo),
+            "grid": {"type": "boolean"},
+            "base": closed(numbers_schema(refused=False)),
+            "rows": {"type": "array", "items": closed(row)},
+            "elasticities": {"type": "array", "items": closed(elasticity)},
+        }),
+    }  # fmt: skip
+
+
+def test_the_shipped_schema(update_golden: bool) -> None:
+    text = json.dumps(whole_schema(), indent=1) + "\n"
+    if update_golden:
+        SCHEMA_FILE.write_text(text, "utf-8")
+    assert files("graphcost.report").joinpath("sweep.schema.json").read_text("utf-8") == text
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--gpus 8 --vary network=10,100Gb/s", "--gpus 4 --vary gpus=2,4 --vary batch=8,16 --grid",
+     "--arch local --gpus 8 --vary gpus=8,16"],
+)  # fmt: skip
+def test_real_sweeps_obey_the_schema(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", "zoo:mlp", *words.split(), "--format", "json", "--quiet"]) in (0, 1)
+    data = json.loads(capsys.readouterr().out)
+    jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text("utf-8"))).validate(data)
+    assert any(row["refusal"] for row in data["rows"]) == ("local" in words)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft202012Validator(whole_schema()).validate({**data, "base": {}})

@@ -18,11 +18,12 @@ __all__ = ["fragment", "html_report"]
 _PARTS = ("step", "communication", "roofline", "memory", "architectures", "operators", "modules", "graph")
 
 
-def html_report(results: Sequence[Analysis], *, top: int = 10, **_: Any) -> str:
-    """One page: of several models an overview first, then each."""
+def html_report(results: Sequence[Analysis], *, top: int = 10, before: Html | None = None, **_: Any) -> str:
+    """One page: of several models an overview first, then each; ``before`` them all what a check says."""
     title = results[0].model.name if len(results) == 1 else f"{len(results)} models"
     several = len(results) > 1
     parts = [_overview(results)] if several else [_contents(0)]
+    parts = [before, *parts] if before is not None else parts
     for number, result in enumerate(results):
         parts.append(model_section(result, number, top=top))
     return document(title, joined(parts, "\n"), {"models": [model_data(result) for result in results]})

@@ -1,0 +1,1 @@
+"""Products of parallelism: tensor, pipeline, data and expert."""
