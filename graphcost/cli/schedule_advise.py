@@ -27,7 +27,8 @@ _ROWS = 8
 @click.command(
     "advise",
     epilog=examples(
-        "graphcost schedule advise zoo:resnet50 --cluster aws-p3.16xlarge --max-workers 8",
+        "graphcost schedule advise zoo:vgg16 --cluster aws-p3.16xlarge",
+        "graphcost schedule advise zoo:resnet18 --arch allreduce --fixed-batch --batch 256 --max-workers 8",
     ),
 )
 @model_argument
