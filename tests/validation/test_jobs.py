@@ -94,7 +94,10 @@ def test_networks(text: str, gigabytes_per_s: float | None, kind: LinkKind | Non
         ({"gpu": "Voodoo 2"}, "no device for Voodoo 2"),
         ({"precision": "FP7"}, "no precision for FP7"),
         ({"gpus": 4, "arch": "gossip"}, "no architecture for gossip"),
-        ({"gpus": 8, "arch": "TP8 DP1 PP1"}, "model parallelism: no such architecture"),
+        (
+            {"gpus": 8, "arch": "TP8 CP2"},
+            "model parallelism whose sizes the row leaves out, or of a kind that is not modelled",
+        ),
         ({"phase": "forward"}, "phase forward"),
         ({"model_id": "bert_base", "task_input": ""}, "no length of its sequences"),
     ],
@@ -145,3 +148,10 @@ def test_what_a_script_ran(changes: dict[str, Any], expected: dict[str, Any], ro
 def test_a_timm_name_loses_its_tag(row: MeasuredRow) -> None:
     found = job(row, framework="PyTorch 2.4 (timm)", model_id="resnet50.a1_in1k", task_input="288x288")
     assert (found.source, dict(found.dims)) == ("timm:resnet50", {"image": 288})
+
+
+def test_sizes_of_a_mesh_are_its_architecture(row: MeasuredRow) -> None:
+    row = replace(row, gpus=8, arch="TP4 DP1 PP2", accumulate=4, notes="interleave=2; seq-parallel/selective=seqsel")
+    job = job_of(row)
+    assert isinstance(job, Job)
+    assert job.arch == "tp=4,dp=1,pp=2,mb=4,v=2,sp=1"
