@@ -8,6 +8,7 @@ from dataclasses import asdict
 import click
 
 from graphcost._version import __version__
+from graphcost.cli.completing import examples
 from graphcost.cli.options import Quantity, model_argument, shared_flags
 from graphcost.cli.output import text_width, working_on, write_result
 from graphcost.placing import AnalysisOptions
@@ -23,7 +24,13 @@ _ROWS = 8
 """Rows of the table: the powers of two, and the answers."""
 
 
-@click.command("advise")
+@click.command(
+    "advise",
+    epilog=examples(
+        "graphcost schedule advise zoo:vgg16 --cluster aws-p3.16xlarge",
+        "graphcost schedule advise zoo:resnet18 --arch allreduce --fixed-batch --batch 256 --max-workers 8",
+    ),
+)
 @model_argument
 @click.option("--cluster", default="dgx-a100", show_default=True, metavar="NAME|FILE", help="Whose servers.")
 @click.option("--nodes", type=click.IntRange(1), default=16, show_default=True, help="Servers of that kind.")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from graphcost.cli.completing import examples
 from graphcost.cli.options import shared_flags
 from graphcost.cli.output import say, text_width, working_on, write_result
 from graphcost.cli.schedule_options import say_about, setup_options
@@ -76,7 +77,12 @@ def _training_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return reduce(lambda inner, option: option(inner), reversed(made), command)
 
 
-@click.command("train")
+@click.command(
+    "train",
+    epilog=examples(
+        "graphcost schedule train --count 8 --nodes 6 --warm-up-updates 60 --updates 60 --output policy.pt",
+    ),
+)
 @click.option("--output", required=True, type=Path, metavar="FILE.pt", help="The policy, for `compare --policy`.")
 @click.option("--resume", is_flag=True, help="Go on from the training state beside --output.")
 @click.option("--overwrite", is_flag=True, help="Begin anew although there is a training state.")

@@ -89,6 +89,8 @@ RULES: Mapping[str, str] = MappingProxyType({
     "regression": "A number of the model has grown by more than it may.",
     "does-not-fit": "The step needs more memory than the device has.",
     "unknown-operator": "An operator has no rule and is in no sum.",
+    "no-curve": "A measured device has no curve for a class of operators, and another's stands in.",
+    "division": "What dividing the model among GPUs leaves whole, or cannot charge.",
     "inference-graph": "The model is an export for inference; what that leaves out of training is said.",
 })  # fmt: skip
 """Rules of findings, and what each means."""
