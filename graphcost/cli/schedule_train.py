@@ -208,8 +208,8 @@ def _summary(trainer: Trainer, teacher_s: float, output: Path) -> str:
     traces = trainer.options.validation_traces
     return (
         table_text(("policy", "mean completion", "teacher"), rows, right=(1, 2), width=text_width())
-        + f"\nOn the {traces} validation traces that chose it: no result. "
-        + f"`graphcost schedule compare --policy {output}` runs it on test traces."
+        + f"\nThe {traces} validation traces chose the policy, so this is no test of it: "
+        + f"`graphcost schedule compare --policy {output}` is."
     )
 
 

@@ -9,7 +9,7 @@ from io import StringIO
 from typing import Any
 
 from graphcost._version import __version__
-from graphcost.report.parts import share_text
+from graphcost.report.parts import plural, share_text
 from graphcost.report.tables import DEFAULT_WIDTH, latex_table, markdown_table, table_text
 from graphcost.resources import RESOURCES
 from graphcost.result import SCHEMA_VERSION
@@ -34,7 +34,7 @@ def _text(found: Sweep, width: int) -> str:
     batch = f"batch {base.batch} per GPU, " if base.batch is not None else ""
     parts = [
         f"{found.analysis.model.name} on {place.cluster.id} ({place.cluster.device.id}): {base.choice.arch.name}, "
-        f"{place.gpus} GPUs on {place.servers} servers, {batch}{base.choice.profile} profile\n"
+        f"{plural(place.gpus, 'GPU')} on {plural(place.servers, 'server')}, {batch}{base.choice.profile} profile\n"
     ]
     for columns, rows in _tables(found):
         parts.append(table_text(columns, rows, right=(*range(len(columns) - 5), len(columns) - 2), width=width))
