@@ -21,7 +21,7 @@ from graphcost.registry import did_you_mean
 from graphcost.training.attention_parts import taken_apart
 from graphcost.training.autocast import under
 from graphcost.training.fusion import Fusion, fuse, unfused
-from graphcost.training.gradients import gradients_of, values_read
+from graphcost.training.gradients import by_rows, gradients_of, values_read
 from graphcost.training.kernels import Kernels
 from graphcost.training.memory import Memory, Step, memory_of
 from graphcost.training.moments import Moment, moments_of
@@ -161,15 +161,19 @@ def _backward(
     backward: list[PlannedOp] = []
     ready: dict[str, int] = {}
     begun: set[str] = set()
+    rows: dict[str, int] = {}
     for one in reversed(tape):
         node = laid[one.position].node
         backward += kernels.backward(one)
         for index in sorted(one.wrt):
             stored = [param.name for param in node.params_at(index) if param.name in trained]
             names = {f"parameter {name}" for name in stored} or {_name(node, index)}
+            if stored and by_rows(node, index):
+                rows[stored[0]] = rows.get(stored[0], 0) + node.out.size_bytes * node.repeat
             spec = node.spec(index)
             if names & begun and spec is not None and spec.is_float:
-                backward.append(kernels.gradient_sum(one.position, index))
+                rows_bytes = rows[stored[0]] if stored and by_rows(node, index) else None
+                backward.append(kernels.gradient_sum(one.position, index, rows_bytes))
             begun |= names
             ready.update((name, len(backward) - 1) for name in stored)
     return backward, ready

@@ -42,7 +42,7 @@ def gradients_of(
             if param.name not in ready:
                 continue
             indices = node.spec(1)
-            if _looks_up(node, slot) and indices is not None:
+            if looks_up(node, slot) and indices is not None:
                 lookups[param.name] = lookups.get(param.name, 0) + indices.numel * node.repeat
                 index_bytes[param.name] = indices.size_bytes // max(1, indices.numel)
             else:
@@ -70,17 +70,22 @@ def values_read(nodes: Iterable[OpNode]) -> int:
     for node in nodes:
         for slot, param in node.params:
             if param.kind is ParamKind.WEIGHT:
-                values = node.out.numel * node.repeat if _looks_up(node, slot) else param.numel
+                values = node.out.numel * node.repeat if looks_up(node, slot) else param.numel
                 read[param.name] = min(param.numel, read.get(param.name, 0) + values)
     return sum(read.values())
 
 
-def _looks_up(node: OpNode, slot: int) -> bool:
+def looks_up(node: OpNode, slot: int) -> bool:
     """Whether the operator picks rows of a table at ``slot``."""
     return (
         node.op_type == "Gather" and slot == 0 and node.attrs.get("axis", 0) == 0 and node.spec(1) is not None
         and any(spec is not None for spec in node.outputs)
     )  # fmt: skip
+
+
+def by_rows(node: OpNode, slot: int) -> bool:
+    """Whether the gradient at ``slot`` is the touched rows of a table marked sparse."""
+    return looks_up(node, slot) and any(param.sparse for param in node.params_at(slot))
 
 
 def _rows_bytes(param: Param, lookups: int, index_bytes: int, width: int, recipe: Recipe) -> int:

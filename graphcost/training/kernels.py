@@ -83,14 +83,20 @@ class Kernels:
             made.append(replace(planned, name=f"copy of {source}", op_type="Copy", op_class=OpClass.COPY))
         return made
 
-    def gradient_sum(self, position: int, index: int) -> PlannedOp:
-        """The sum of a further part of the gradient of an operator's input."""
+    def gradient_sum(self, position: int, index: int, rows_bytes: int | None = None) -> PlannedOp:
+        """The sum of a further part of the gradient of an operator's input.
+
+        ``rows_bytes``: of a table whose gradient is rows, all rows so far, this operator's among them;
+        torch adds such gradients by putting them behind one another.
+        """
         node = self._laid[position].node
         spec = node.require(index)
         size = spec.size_bytes
         stored = next((param.name for slot, param in node.params if slot == index), "")
         cost = OpCost(0, spec.numel, 2 * size, size)
-        if self._group(position) is not None:  # rides in the kernel that reads the sum
+        if rows_bytes is not None:
+            cost = OpCost(0, 0, rows_bytes, rows_bytes)
+        elif self._group(position) is not None:  # rides in the kernel that reads the sum
             cost = OpCost(0, spec.numel, size, 0)
         return replace(
             self._planned(position, Phase.BACKWARD, cost, int(cost.write_bytes > 0), Work("pointwise")),

@@ -137,6 +137,20 @@ def test_a_sparse_table_sends_and_updates_touched_rows() -> None:
     assert update.cost.bytes == 7 * 4 * -(-8000 * 633 * 40 // 32_000)
 
 
+def test_rows_of_several_lookups_are_put_behind_one_another() -> None:
+    """Three lookups of 10 rows of 8: torch copies 20, then 30 rows, whatever the table's size."""
+    b = Builder("three", 10, BatchSource.OPTION)
+    ids = b.input("ids", (10,), "int64")
+    x = b.embedding(ids, 1_000_000, 8, name="table", sparse=True)
+    again = [b.op("Gather", ["table.weight", ids], (10, 8)) for _ in range(2)]
+    total = b.op("Add", [b.op("Add", [x, again[0]], (10, 8)), again[1]], (10, 8))
+    plan = plan_step(build_graph(b.finish(total)))
+    sums = [op.cost for op in plan.backward if op.name == "gradient sum of table.weight"]
+    assert [(cost.read_bytes, cost.write_bytes, cost.flops) for cost in sums if cost] == [
+        (20 * 8 * 4, 20 * 8 * 4, 0), (30 * 8 * 4, 30 * 8 * 4, 0),
+    ]  # fmt: skip
+
+
 def test_a_tied_weight_counts_once_and_is_dense() -> None:
     plan = plan_step(build_graph(table(1000, 10, tied=True)), Recipe(lookups=Lookups("uniform")))
     (gradient,) = plan.gradients
