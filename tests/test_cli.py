@@ -333,3 +333,11 @@ def test_output_is_the_same_from_run_to_run() -> None:
         )  # fmt: skip
         seen.add(done.stdout)
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize("kind", ["device", "cluster"])
+def test_devices_shows_a_file_as_what_it_is(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    name = {"device": "a100-sxm-80", "cluster": "dgx-a100"}[kind]
+    file = Path(__file__).parents[1] / "device_db" / f"{kind}s" / f"{name}.toml"
+    code, out, _ = run(capsys, "devices", str(file), "--format", "json")
+    assert code == 0 and json.loads(out)[kind]["id"] == name

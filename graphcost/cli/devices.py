@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
@@ -58,6 +60,8 @@ def command(name: str | None, form: str, quiet: bool, debug: bool) -> int:
 
 def _find(name: str) -> Device | Cluster:
     """A device or a cluster of that name; a file may be either."""
+    if _is_cluster_file(name):
+        return load_cluster(name)
     try:
         return load_device(name)
     except UnknownNameError:
@@ -69,6 +73,14 @@ def _find(name: str) -> Device | Cluster:
         raise UnknownNameError(
             f"no device or cluster named {name!r}{did_you_mean(name, known)} (graphcost devices lists them)"
         ) from None
+
+
+def _is_cluster_file(name: str) -> bool:
+    """Whether ``name`` is a TOML file that names a device or a server, as a cluster does; False if unreadable."""
+    try:
+        return not {"device", "server"}.isdisjoint(tomllib.loads(Path(name).read_text("utf-8")))
+    except (OSError, ValueError):
+        return False
 
 
 def _plain(value: Any) -> Any:
