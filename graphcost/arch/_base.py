@@ -163,14 +163,23 @@ class Replicated(ProcessPerGpu):
         return plan
 
 
+class InOneServer(Replicated):
+    """Replicas of one server, whose GPUs copy their inputs at the same time."""
+
+    name: str
+
+    def check(self, placement: Placement) -> None:
+        """One server only."""
+        if placement.servers > 1:
+            raise PlacementError(
+                f"architecture {self.name!r} runs inside one server, and {placement.gpus} GPUs need "
+                f"{placement.servers} of {placement.cluster.id} ({placement.cluster.server.gpus} GPUs each); use at "
+                f"most {placement.cluster.server.gpus} GPUs, or --arch allreduce or ps"
+            )
+
+    def paper_input_sharing(self, placement: Placement) -> int:
+        """All GPUs of the server."""
+        return placement.gpus
+
+
 ARCHITECTURES: Registry[Architecture] = Registry("architecture", "graphcost analyze --help lists them")
-
-
-def require_one_server(name: str, placement: Placement) -> None:
-    """Refuse an architecture that lives inside one server."""
-    if placement.servers > 1:
-        raise PlacementError(
-            f"architecture {name!r} runs inside one server, and {placement.gpus} GPUs need {placement.servers} of "
-            f"{placement.cluster.id} ({placement.cluster.server.gpus} GPUs each); use at most "
-            f"{placement.cluster.server.gpus} GPUs, or --arch allreduce or ps"
-        )

@@ -18,11 +18,10 @@ from typing import Any
 from graphcost.arch._base import (
     ARCHITECTURES,
     Exchange,
+    InOneServer,
     PaperTraffic,
     Placement,
-    Replicated,
     dense_payload,
-    require_one_server,
 )
 from graphcost.collectives import broadcast_s
 from graphcost.engine.paper import Medium
@@ -37,7 +36,7 @@ def _table() -> Mapping[str, Any]:
     return tomllib.loads(files("graphcost.network").joinpath("data_parallel.toml").read_text("utf-8"))
 
 
-class DataParallel(Replicated):
+class DataParallel(InOneServer):
     """Weights go out from the first GPU and gradients come back: S each way, all of it waited for.
 
     What is gathered on the first GPU beside gradients (outputs) is not counted, nor the loss there.
@@ -45,10 +44,6 @@ class DataParallel(Replicated):
 
     name = "dataparallel"
     title = "nn.DataParallel: one process, weights copied to every GPU at each step"
-
-    def check(self, placement: Placement) -> None:
-        """One server only."""
-        require_one_server(self.name, placement)
 
     def paper_media(self, placement: Placement) -> tuple[Medium, ...]:
         """NVLink, as AllReduce inside a server; nothing for one GPU."""
@@ -59,10 +54,6 @@ class DataParallel(Replicated):
         if placement.gpus == 1:
             return ()
         return (PaperTraffic("weights and gradients", 2.0 * plan.gradient_bytes, self.paper_media(placement)),)
-
-    def paper_input_sharing(self, placement: Placement) -> int:
-        """All GPUs of the server."""
-        return placement.gpus
 
     def local_plan(self, plan: StepPlan, placement: Placement) -> StepPlan:
         """The plan as it is; inference copies weights too, but nothing here says how many tensors."""

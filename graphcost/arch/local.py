@@ -5,26 +5,21 @@ from __future__ import annotations
 from graphcost.arch._base import (
     ARCHITECTURES,
     Exchange,
+    InOneServer,
     PaperTraffic,
     Placement,
-    Replicated,
     dense_payload,
-    require_one_server,
 )
 from graphcost.engine.paper import Medium
 from graphcost.network.links import effective
 from graphcost.training import StepPlan
 
 
-class Local(Replicated):
+class Local(InOneServer):
     """Centralised inside one server: S_w = 2 W per GPU (pull and push) over PCIe."""
 
     name = "local"
     title = "1wNg: weights on the CPU of one server"
-
-    def check(self, placement: Placement) -> None:
-        """One server only."""
-        require_one_server(self.name, placement)
 
     def paper_media(self, placement: Placement) -> tuple[Medium, ...]:
         """PCIe; nothing for one GPU, which keeps its weights."""
@@ -35,10 +30,6 @@ class Local(Replicated):
         if placement.gpus == 1:
             return ()
         return (PaperTraffic("weights and gradients", 2.0 * plan.gradient_bytes, self.paper_media(placement)),)
-
-    def paper_input_sharing(self, placement: Placement) -> int:
-        """All GPUs of the server."""
-        return placement.gpus
 
     def exchanges(self, plan: StepPlan, placement: Placement) -> tuple[Exchange, ...]:
         """A pull before the step, exposed, and a push that hides in the backward pass.

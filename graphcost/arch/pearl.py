@@ -7,7 +7,7 @@ their gradients back to the GPU that owns them. Source: PAI study, section on PE
 
 from __future__ import annotations
 
-from graphcost.arch._base import ARCHITECTURES, Exchange, PaperTraffic, Placement, Replicated, require_one_server
+from graphcost.arch._base import ARCHITECTURES, Exchange, InOneServer, PaperTraffic, Placement
 from graphcost.arch.allreduce import all_reduce, named
 from graphcost.collectives import all_reduce_sent_bytes
 from graphcost.engine.paper import Medium
@@ -15,15 +15,11 @@ from graphcost.network import Collective, way
 from graphcost.training import StepPlan
 
 
-class Pearl(Replicated):
+class Pearl(InOneServer):
     """Partitioned Embedding And RepLicated."""
 
     name = "pearl"
     title = "PEARL: tables partitioned over NVLink, dense weights replicated"
-
-    def check(self, placement: Placement) -> None:
-        """One server only."""
-        require_one_server(self.name, placement)
 
     def paper_media(self, placement: Placement) -> tuple[Medium, ...]:
         """NVLink."""
@@ -39,10 +35,6 @@ class Pearl(Replicated):
         if plan.rows_bytes:
             parts.append(PaperTraffic("embedding rows", 2.0 * plan.rows_bytes, media, rows=True))
         return tuple(parts)
-
-    def paper_input_sharing(self, placement: Placement) -> int:
-        """All GPUs of the server."""
-        return placement.gpus
 
     def exchanges(self, plan: StepPlan, placement: Placement) -> tuple[Exchange, ...]:
         """Rows out before the forward pass and back after it (both exposed), dense gradients hidden."""

@@ -25,18 +25,10 @@ ONCE = frozenset({"gradients", "updated weights", "gradients of tied weights", "
 """Exchanges of a step rather than of every micro-batch."""
 
 
-class Product(ProcessPerGpu):
-    """A mesh as an architecture. What one GPU runs is its stage; the slowest stage gives the step."""
+class NotInTheStudy(ProcessPerGpu):
+    """What PAI's framework has no equations for."""
 
-    def __init__(self, mesh: Mesh) -> None:
-        self.mesh = mesh
-        self.name = mesh.name
-        self.title = "product of tensor, pipeline, data and expert parallelism"
-
-    def check(self, placement: Placement) -> None:
-        """Raise ``PlacementError`` where the mesh does not make the placement's GPUs, or splits servers badly."""
-        self.mesh.on(placement.gpus)
-        require_place(self.mesh, placement.cluster, placement.gpus_per_server, placement.servers)
+    name: str
 
     def paper_media(self, placement: Placement) -> tuple[Medium, ...]:
         """Not in the study."""
@@ -49,6 +41,24 @@ class Product(ProcessPerGpu):
     def paper_input_sharing(self, placement: Placement) -> int:
         """Not in the study."""
         raise _not_in_the_study(self.name)
+
+
+def _not_in_the_study(name: str) -> UsageError:
+    return UsageError(f"--arch {name}: the paper's framework knows no tensor or pipeline parallelism; use calibrated")
+
+
+class Product(NotInTheStudy):
+    """A mesh as an architecture. What one GPU runs is its stage; the slowest stage gives the step."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        self.mesh = mesh
+        self.name = mesh.name
+        self.title = "product of tensor, pipeline, data and expert parallelism"
+
+    def check(self, placement: Placement) -> None:
+        """Raise ``PlacementError`` where the mesh does not make the placement's GPUs, or splits servers badly."""
+        self.mesh.on(placement.gpus)
+        require_place(self.mesh, placement.cluster, placement.gpus_per_server, placement.servers)
 
     def local_plan(self, plan: StepPlan, placement: Placement) -> StepPlan:
         """The stage that needs the most memory, with all micro-batches that it keeps."""
@@ -96,12 +106,8 @@ def _divided(plan: StepPlan) -> DividedPlan:
     return plan
 
 
-def _not_in_the_study(name: str) -> UsageError:
-    return UsageError(f"--arch {name}: the paper's framework knows no tensor or pipeline parallelism; use calibrated")
-
-
 @dataclass(slots=True)
-class StageArch(ProcessPerGpu):
+class StageArch(NotInTheStudy):
     """One stage of a product: replicas over the data parallel group, and what the other groups move."""
 
     mesh: Mesh
@@ -123,18 +129,6 @@ class StageArch(ProcessPerGpu):
 
     def check(self, placement: Placement) -> None:
         """The product's."""
-
-    def paper_media(self, placement: Placement) -> tuple[Medium, ...]:
-        """Not in the study."""
-        raise _not_in_the_study(self.name)
-
-    def paper_traffic(self, plan: StepPlan, placement: Placement) -> tuple[PaperTraffic, ...]:
-        """Not in the study."""
-        raise _not_in_the_study(self.name)
-
-    def paper_input_sharing(self, placement: Placement) -> int:
-        """Not in the study."""
-        raise _not_in_the_study(self.name)
 
     def local_plan(self, plan: StepPlan, placement: Placement) -> StepPlan:
         """The stage's operators; ZeRO's share of the update and of memory."""
