@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,10 @@ def test_help_of_every_command() -> None:
             [sys.executable, "-m", "graphcost", command, "--help"], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0 and "Usage: graphcost" in done.stdout, done.stderr
+
+
+def test_names_of_test_files_occur_once() -> None:
+    """Files outside packages share one namespace; pytest refuses the second of a name."""
+    files = [path for path in (ROOT / "tests").rglob("*.py") if not (path.parent / "__init__.py").exists()]
+    names = Counter(path.name for path in files if path.name != "conftest.py")
+    assert [name for name, count in names.items() if count > 1] == []
