@@ -123,7 +123,7 @@ def test_compare_names_policies_and_draws(tmp_path: Path, capsys: pytest.Capture
     policy, curve, cdf = tmp_path / "p.pt", tmp_path / "curve.svg", tmp_path / "cdf.svg"
     assert train(policy, "--updates", "0", "--plot", str(curve)) == 0
     out = capsys.readouterr().out
-    assert "after the warm-up" in out and "chose it: no result" in out
+    assert "after the warm-up" in out and "no test of it" in out
     assert "mean completion on the validation traces" in curve.read_text("utf-8")
     other = policy.with_name("q.pt")
     other.write_bytes(policy.read_bytes())
