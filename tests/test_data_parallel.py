@@ -28,12 +28,12 @@ def step(gpus: int, arch: str = "dataparallel", cluster: str = "geforce-8x-gen4"
 
 
 def test_weights_and_gradients_cross_once_each_and_nothing_hides() -> None:
-    """ResNet-50: 102.2 MB out and 102.2 MB back over PCIe 4 x16 (24 GB/s as the database has it): 4.3 ms each."""
+    """ResNet-50: 102.2 MB out and 102.2 MB back over PCIe 4 x16 at 1.06 of the database's 24 GB/s: 4.0 ms each."""
     found = step(4)
     out, back = found.communication[:2]
     assert (out.kind, back.kind) == ("broadcast", "reduce")
     assert out.bytes == back.bytes == 25_557_032 * 4
-    assert out.time_s == pytest.approx(102.2e6 / 24e9, rel=0.02)
+    assert out.time_s == pytest.approx(102.2e6 / (1.06 * 24e9), rel=0.02)
     assert out.exposed_s == out.time_s and back.exposed_s == back.time_s
 
 
@@ -44,7 +44,7 @@ def test_the_host_launches_for_every_gpu_and_copies_every_tensor() -> None:
     found = DP.host_s(once, plan, place)
     tensors = len(plan.gradients)
     assert tensors == 161
-    assert found[Phase.FORWARD] == pytest.approx(4 * 7e-3 + 161 * 158e-6)
+    assert found[Phase.FORWARD] == pytest.approx(4 * 7e-3 + 161 * 146e-6)
     assert (found[Phase.BACKWARD], found[Phase.UPDATE]) == (pytest.approx(4 * 9e-3), 5e-3)
     assert ARCHITECTURES["allreduce"].host_s(once, plan, place) == once
 
