@@ -64,11 +64,11 @@ def experiments() -> dict[str, Experiment]:
             (*table, "--nodes", "48", "--count", "60"), wide, table, 5, needs=_table()
         ),
         "zoo": Experiment(
-            _words("--workload zoo-cluster --load 75%"), (*longer, "--validation-traces", "5"),
+            _words("--workload zoo --load 75%"), (*longer, "--validation-traces", "5"),
             traces=20, schedulers=f"{BASELINES},pollux",
         ),
     }  # fmt: skip
-    short = _words("--warm-up-updates 300 --updates 1500 --hidden 32 --validation-traces 4 --validate-every 300")
+    short = _words("--warm-up-updates 200 --updates 1000 --hidden 32 --validation-traces 3 --validate-every 500")
     variants = {
         "whole": "", "without-replay": "--replay none", "without-exploration": "--explore 0",
         "without-critic": "--no-critic", "slot-credit": "--credit slot",

@@ -59,10 +59,11 @@ class _State:
 
 @dataclass(frozen=True, slots=True)
 class SlotOutcome:
-    """What a slot brought: epochs by job, DL2's reward, and who finished."""
+    """What a slot brought: epochs by job, the time each of them took, DL2's reward, and who finished."""
 
     slot: int
     epochs: Mapping[str, float]
+    ran_s: Mapping[str, float]
     reward: float
     finished: tuple[str, ...]
 
@@ -123,6 +124,7 @@ class Simulation:
         shared = _shares_of_nodes(grants)
         granted = {grant.job_id: grant for grant in grants if grant.workers + grant.ps}
         epochs: dict[str, float] = {}
+        ran_s: dict[str, float] = {}
         finished: list[str] = []
         start_s = self.slot * self.settings.slot_s
         self._recorder.begin(self.slot, start_s, len(self._active))
@@ -130,11 +132,12 @@ class Simulation:
             done = self._run_job(state, granted.get(state.job.job_id), shared.get(state.job.job_id, 0.0), start_s)
             if done > 0:
                 epochs[state.job.job_id] = done
+                ran_s[state.job.job_id] = (state.finish_s or start_s + self.settings.slot_s) - start_s
             if state.finish_s is not None:
                 finished.append(state.job.job_id)
         reward = sum(done / self._by_id[job_id].job.epochs for job_id, done in epochs.items())
         self._recorder.end(reward)
-        outcome = SlotOutcome(self.slot, epochs, reward, tuple(finished))
+        outcome = SlotOutcome(self.slot, epochs, ran_s, reward, tuple(finished))
         self._active = [state for state in self._active if state.finish_s is None]
         self.slot += 1
         self._admit()

@@ -5,7 +5,7 @@ reward, is the same for all of its actions, and A = R - V(s). ``step`` credit, n
 for the hundreds of actions of a slot tells little of each: every action is rewarded with what it adds to its job's
 progress (r, from ``progress``), R is the sum of the slot's rewards from there on, and A = r + V(s') - V(s), with
 V = 0 once the slot has ended. Advantages are divided by their root mean square in the batch, so that the weight of
-the entropy means the same whatever the rewards are.
+the entropy means the same whatever the rewards are. ``pace`` credit is another update: see ``all_actions``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from graphcost.sched.dl2.replay import Samples
 if TYPE_CHECKING:
     import torch
 
-CREDITS = ("step", "slot")
+CREDITS = ("step", "pace", "slot")
 LARGEST_GRADIENT = 1.0
 """assumed: the norm to which a gradient is cut."""
 
@@ -79,7 +79,7 @@ class ActorCritic:
         advantages = self._advantages(samples, torch.from_numpy(rewards), values.detach())
         value_loss = (importance * (values - returns) ** 2).mean()
         if self.critic:
-            _step(self.value, self.value_optimizer, value_loss)
+            step(self.value, self.value_optimizer, value_loss)
         policy_loss = entropy = torch.zeros(())
         if actor:
             odds = log_probabilities(self.policy(states), torch.from_numpy(samples.masks))
@@ -88,7 +88,7 @@ class ActorCritic:
             scaled = advantages / (advantages.square().mean().sqrt() + 1e-8)
             gone = (chosen.detach().exp() / UNLIKELY).clamp(max=1.0)
             policy_loss = -(importance * torch.where(scaled < 0, gone * scaled, scaled) * chosen).mean()
-            _step(self.policy, self.policy_optimizer, policy_loss - self.entropy_weight * entropy)
+            step(self.policy, self.policy_optimizer, policy_loss - self.entropy_weight * entropy)
         loss = Loss(float(policy_loss.detach()), float(value_loss.detach()), float(entropy.detach()))
         return loss, advantages.numpy()
 
@@ -104,7 +104,7 @@ class ActorCritic:
         return rewards + after.masked_fill(torch.from_numpy(samples.ends), 0.0) - values
 
 
-def _step(network: Network, optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
+def step(network: Network, optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
     torch = torch_module()
     optimizer.zero_grad()
     loss.backward()

@@ -19,12 +19,13 @@ from graphcost.sim.simulation import Simulation
 class FilledSlot:
     """``samples`` without returns (zero); every job's row as the slot ran, and the share of its epochs done.
 
-    ``reward``: DL2's, the sum of true shares. ``next_state``: the next slot's first, None after the last.
+    ``paces``: epochs a second while it ran, 0 for a job that stood. ``reward``: DL2's, the sum of true shares. ``next_state``: the next slot's first, None after the last.
     """
 
     samples: Samples
     rows: NDArray[np.float32]
     shares: NDArray[np.float32]
+    paces: NDArray[np.float32]
     reward: float
     next_state: State | None
 
@@ -43,9 +44,11 @@ def slots_of(
         rows = np.stack([slot.row_of(job) for job in jobs])
         outcome = run.run_slot(slot.allocation.decision().grants)
         shares = np.array([outcome.epochs.get(job.job_id, 0.0) / job.epochs for job in jobs], np.float32)
+        ran = [(outcome.epochs.get(job.job_id, 0.0), outcome.ran_s.get(job.job_id, 1.0)) for job in jobs]
+        paces = np.array([epochs / ran_s for epochs, ran_s in ran], np.float32)
         if not run.done:
             slot = SlotEncoder(run.view(), policy.spec)
-        yield FilledSlot(samples, rows, shares, outcome.reward, None if run.done else slot.state)
+        yield FilledSlot(samples, rows, shares, paces, outcome.reward, None if run.done else slot.state)
         if run.done:
             return
 

@@ -16,9 +16,11 @@ import numpy as np
 from graphcost.errors import UsageError
 from graphcost.sched import SCHEDULERS
 from graphcost.sched.dl2.actor_critic import ActorCritic, Loss
+from graphcost.sched.dl2.all_actions import all_actions_step
 from graphcost.sched.dl2.encoding import PolicySpec
 from graphcost.sched.dl2.exploration import Exploration
 from graphcost.sched.dl2.network import Network, torch_module
+from graphcost.sched.dl2.pace import PaceModel
 from graphcost.sched.dl2.policy import Policy
 from graphcost.sched.dl2.progress import ProgressModel
 from graphcost.sched.dl2.replay import Replay
@@ -41,8 +43,9 @@ class Trainer:
         torch = torch_module()
         self.setup, self.options = setup, options
         self.teacher = SCHEDULERS.find(options.teacher)
-        models = tuple(sorted(model.name for model in setup.workload.models))
-        self.spec = PolicySpec(models, options.window, options.starting_bundle, options.network, options.hidden)
+        models = sorted(setup.workload.models, key=lambda model: model.name)
+        names = tuple(model.name for model in models)
+        self.spec = PolicySpec(names, options.window, options.starting_bundle, options.network, options.hidden)
         self.policy = Network(self.spec, value=False, seed=options.seed)
         self.value = Network(self.spec, value=True, seed=options.seed + 1)
         self._warm = torch.optim.Adam(self.policy.parameters(), lr=options.warm_up_learning_rate)
@@ -57,6 +60,7 @@ class Trainer:
         )
         self.replay = Replay(options.replay, options.buffer, self.spec)
         self.progress = ProgressModel(self.spec, options.value_learning_rate, options.seed + 2)
+        self.pace = PaceModel(self.spec, options.value_learning_rate, options.seed + 2, models, setup.cluster.capacity)
         self._draw = np.random.default_rng((options.seed, 1))
         self._taken = np.zeros(3, np.int64)
         self._warmed = self._critic_updates = self._updates = self._traces = 0
@@ -106,7 +110,7 @@ class Trainer:
         return cross_entropy_step(self.policy, self._warm, batch, picked)
 
     def _reinforce(self) -> Iterator[Record]:
-        options, exploration = self.options, Exploration(self.options.explore)
+        options = self.options
         losses: list[Loss] = []
         rewards: list[float] = []
         since = self._updates
@@ -114,9 +118,11 @@ class Trainer:
             seed = self._train[self._traces % len(self._train)]
             jobs, _, _ = self.setup.draw(seed, Split.TRAIN)
             run = Simulation(list(jobs), self.setup.cluster, self.setup.speeds, self.setup.settings(seed))
+            exploration = Exploration(options.explore * self._left())
             for slot in slots_of(run, self.policy, exploration, self._taken, self._draw):
                 rewards.append(slot.reward)
                 self.progress.add(slot.rows, slot.shares)
+                self.pace.add(slot.rows, slot.paces)
                 self.replay.add(replace(slot.samples, returns=self._returns(slot)))
                 if self.replay.ready:
                     losses += self._learn()
@@ -143,17 +149,37 @@ class Trainer:
             actor = self._critic_updates >= options.critic_updates or not options.critic
             if actor and self._updates >= options.updates:
                 break
-            self.progress.learn(options.batch, self._draw)
-            picked, samples, weights = self.replay.draw(options.batch, self._draw)
-            gains = self.progress.gains(samples.states, samples.actions, samples.afters)
-            loss, advantages = self.learner.update(samples, gains, weights, actor=actor)
-            self.replay.renew(picked, advantages)
+            loss = self._by_pace(actor) if options.credit == "pace" else self._by_return(actor)
             if actor:
                 self._updates += 1
                 losses.append(loss)
             else:
                 self._critic_updates += 1
         return losses
+
+    def _by_return(self, actor: bool) -> Loss:
+        """One update of policy and critic by what the actions taken brought."""
+        self.progress.learn(self.options.batch, self._draw)
+        picked, samples, weights = self.replay.draw(self.options.batch, self._draw)
+        gains = self.progress.gains(samples.states, samples.actions, samples.afters)
+        loss, advantages = self.learner.update(samples, gains, weights, actor=actor)
+        self.replay.renew(picked, advantages)
+        return loss
+
+    def _by_pace(self, actor: bool) -> Loss:
+        """One update of the policy by what all actions would bring; without ``actor`` of the pace model alone."""
+        options = self.options
+        error = self.pace.learn(options.batch, self._draw)
+        if not actor:
+            return Loss(0.0, error, 0.0)
+        _, samples, _ = self.replay.draw(options.batch, self._draw)
+        worth = self.pace.advantages(samples.states)
+        loss = all_actions_step(self.policy, self.learner.policy_optimizer, samples, worth, options.entropy * self._left())
+        return replace(loss, value=error)
+
+    def _left(self) -> float:
+        """What entropy and exploration are worth still: falls in a line."""
+        return 1 - self._updates / max(1, self.options.updates) if self.options.credit == "pace" else 1.0
 
     def _record(self, phase: str, losses: list[Loss], warm: float | None, reward: float | None) -> Record:
         jct_s = mean_jct_s(self.setup, Policy(self.policy).scheduler(), self._validation)
@@ -202,6 +228,7 @@ class Trainer:
             "best": self.best_weights,
             "optimizers": [one.state_dict() for one in self._optimizers()],
             "progress": self.progress.contents(),
+            "pace": self.pace.contents(),
             "replay": {
                 name: torch.from_numpy(part) if isinstance(part, np.ndarray) else part
                 for name, part in replayed.items()
@@ -224,6 +251,7 @@ class Trainer:
         for optimizer, state in zip(self._optimizers(), contents["optimizers"], strict=True):
             optimizer.load_state_dict(state)
         self.progress.restore(contents["progress"])
+        self.pace.restore(contents["pace"])
         self.replay.restore(
             {
                 name: part.numpy() if isinstance(part, torch.Tensor) else part
