@@ -1,0 +1,41 @@
+"""A policy's update by the worth of all actions of a state, in place of the one that was taken.
+
+loss = -mean over states of sum_a pi(a|s) A(s, a) - entropy_weight * mean entropy (after Allen et al., Mean
+Actor-Critic, arXiv 1709.00503). What an override or an older policy chose does not matter to it, so replayed samples
+need no correction for who chose, and an action is judged before anybody has tried it. A(s, a) comes from ``pace``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphcost.sched.dl2.actor_critic import Loss, step
+from graphcost.sched.dl2.network import Network, log_probabilities, torch_module
+from graphcost.sched.dl2.replay import Samples
+
+if TYPE_CHECKING:
+    import torch
+
+SMALLEST = 0.01
+"""assumed: gains in log pace below this are within the error of what is learned, and are not blown up."""
+
+
+def all_actions_step(
+    policy: Network, optimizer: torch.optim.Optimizer, samples: Samples, worth: NDArray[np.float32], entropy: float
+) -> Loss:
+    """One update; the loss before it. ``worth``: ``[n, actions]``; divided by each state's root mean square, so that
+    the last tasks of a slot, which add little, are learned as well as the first.
+    """
+    torch = torch_module()
+    masks, worths = torch.from_numpy(samples.masks), torch.from_numpy(worth)
+    worths = worths.masked_fill(~masks, 0.0)
+    spread = (worths.square().sum(1) / masks.sum(1)).sqrt()
+    odds = log_probabilities(policy(torch.from_numpy(samples.states)), masks)
+    chances = odds.exp()
+    spreads = -(chances * odds).sum(1).mean()
+    loss = -(chances * worths / spread.clamp(min=SMALLEST)[:, None]).sum(1).mean()
+    step(policy, optimizer, loss - entropy * spreads)
+    return Loss(float(loss.detach()), 0.0, float(spreads.detach()))
