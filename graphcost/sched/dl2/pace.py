@@ -76,9 +76,11 @@ class PaceModel(ProgressModel):
         return np.concatenate((gains.reshape(count, -1), np.zeros((count, 1), np.float32)), axis=1)
 
     def _told(self, rows: State) -> State:
-        """Without slots waited, remaining and dominant share: a pace does not depend on them."""
+        """A pace depends on model and tasks alone; their logarithms and ratio stand in place of the other columns."""
         told = rows.copy()
-        told[:, self._models : self._models + NUMBERS - 2] = 0.0
+        workers, ps = told[:, -2], told[:, -1]
+        logs = np.log2(np.maximum(workers, 1)), np.log2(np.maximum(ps, 1)), np.log2(np.maximum(workers / np.maximum(ps, 1), 1))
+        told[:, self._models : -2] = np.stack(logs, axis=1) / self._scale.numpy()[self._models : -2]
         return told
 
 

@@ -174,11 +174,11 @@ class Trainer:
             return Loss(0.0, error, 0.0)
         _, samples, _ = self.replay.draw(options.batch, self._draw)
         worth = self.pace.advantages(samples.states)
-        loss = all_actions_step(self.policy, self.learner.policy_optimizer, samples, worth, options.entropy * self._left())
+        loss = all_actions_step(self.policy, self.learner.policy_optimizer, samples, worth, options.entropy)
         return replace(loss, value=error)
 
     def _left(self) -> float:
-        """What entropy and exploration are worth still: falls in a line."""
+        """How much of the exploration is left: falls in a line."""
         return 1 - self._updates / max(1, self.options.updates) if self.options.credit == "pace" else 1.0
 
     def _record(self, phase: str, losses: list[Loss], warm: float | None, reward: float | None) -> Record:
