@@ -8,7 +8,8 @@
    against copying the five columns that an evaluation reads through memory once, although they
    are read for every architecture and point.
 2. ``graphcost fleet characterize`` as a whole process from 10^4 jobs on: the exponent of its
-   processor time (without the start-up that small tables cost alone), and its peak memory.
+   processor time (the least of three runs, without the start-up that small tables cost alone), and its
+   peak memory.
 
 Exits 1 where a target is missed.
 """
@@ -38,6 +39,7 @@ ARCHS = (LOCAL, PS, ALLREDUCE_LOCAL, ALLREDUCE_CLUSTER)
 LEAST_FASTER, MOST_COPIES = 200, 20
 MOST_EXPONENT, MOST_BYTES = 1.1, 8e9
 PLAIN_ROWS = 10_000
+SCALE_REPEATS = 3
 
 
 def points() -> list[Hardware]:
@@ -204,10 +206,11 @@ def scale(largest: int) -> list[str]:
         file = Path(folder, "jobs.parquet")
         for count in counts:
             generate(str(file), seed=1, count=count)
-            done = run([sys.executable, "-m", "graphcost", "fleet", "characterize", str(file), "--format", "json"],
-                       Path(folder))  # fmt: skip
-            if done.exit_code:
-                raise SystemExit(done.stderr)
+            characterize = [sys.executable, "-m", "graphcost", "fleet", "characterize", str(file), "--format", "json"]
+            runs = [run(characterize, Path(folder)) for _ in range(SCALE_REPEATS)]
+            done = min(runs, key=lambda one: one.cpu_s)
+            if any(one.exit_code for one in runs):
+                raise SystemExit("".join(one.stderr for one in runs))
             measured.append((count, file.stat().st_size, done.wall_s, done.cpu_s, done.peak_bytes))
     rows = [
         [f"{count:,}", f"{size / MB:.0f} MB", f"{wall:.2f} s", f"{cpu:.2f} s", f"{peak / MB:.0f} MB"]
