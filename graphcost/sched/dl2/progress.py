@@ -24,7 +24,7 @@ class ProgressModel:
     """Learns from ``add``-ed rows; answers for any rows."""
 
     def __init__(self, spec: PolicySpec, learning_rate: float, seed: int) -> None:
-        torch = torch_module()
+        torch, self.spec = torch_module(), spec
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.layers = layers(spec.columns, 64, 64, 1)

@@ -60,7 +60,10 @@ class Trainer:
         )
         self.replay = Replay(options.replay, options.buffer, self.spec)
         self.progress = ProgressModel(self.spec, options.value_learning_rate, options.seed + 2)
-        self.pace = PaceModel(self.spec, options.value_learning_rate, options.seed + 2, models, setup.cluster.capacity)
+        caps = setup.workload.max_workers, setup.workload.max_ps
+        self.pace = PaceModel(
+            self.spec, options.value_learning_rate, options.seed + 2, models, caps, setup.cluster.capacity
+        )
         self._draw = np.random.default_rng((options.seed, 1))
         self._taken = np.zeros(3, np.int64)
         self._warmed = self._critic_updates = self._updates = self._traces = 0
@@ -145,11 +148,12 @@ class Trainer:
     def _learn(self) -> list[Loss]:
         """The updates after a slot; the critic's first ones leave the policy as it is."""
         options, losses = self.options, []
+        worths = self.pace.worths() if options.credit == "pace" else None
         for _ in range(options.updates_per_slot):
             actor = self._critic_updates >= options.critic_updates or not options.critic
             if actor and self._updates >= options.updates:
                 break
-            loss = self._by_pace(actor) if options.credit == "pace" else self._by_return(actor)
+            loss = self._by_return(actor) if worths is None else self._by_pace(actor, worths)
             if actor:
                 self._updates += 1
                 losses.append(loss)
@@ -166,14 +170,14 @@ class Trainer:
         self.replay.renew(picked, advantages)
         return loss
 
-    def _by_pace(self, actor: bool) -> Loss:
-        """One update of the policy by what all actions would bring; without ``actor`` of the pace model alone."""
+    def _by_pace(self, actor: bool, worths: np.ndarray) -> Loss:
+        """One update of the policy by what all actions are worth; without ``actor`` of the pace model alone."""
         options = self.options
         error = self.pace.learn(options.batch, self._draw)
         if not actor:
             return Loss(0.0, error, 0.0)
         _, samples, _ = self.replay.draw(options.batch, self._draw)
-        worth = self.pace.advantages(samples.states)
+        worth = self.pace.advantages(samples.states, worths)
         loss = all_actions_step(self.policy, self.learner.policy_optimizer, samples, worth, options.entropy)
         return replace(loss, value=error)
 
