@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from graphcost.sched.allocation import Allocation
 from graphcost.sched.features import ACTIONS, NUMBERS, state, window_of
-from graphcost.sched.view import JobView, Resources, SlotView
+from graphcost.sched.packing import packed_on_few_nodes
+from graphcost.sched.view import Decision, JobView, Resources, SlotView
 
 State = NDArray[np.float32]
 Mask = NDArray[np.bool_]
@@ -24,12 +25,14 @@ class PolicySpec:
     """The shape of a policy. ``models``: one-hot columns; ``window``: DL2's J, the jobs that it sees.
 
     ``starting_bundle``: every job first gets one worker and one server, as DL2's code does against
-    starvation. ``network``: ``shared`` or ``dense`` (see ``network``), ``hidden`` units a layer.
+    starvation. ``packed``: a slot's tasks are placed anew on few nodes a job, as Optimus does and DL2 does not; matters
+    where speeds depend on the place. ``network``: ``shared`` or ``dense`` (see ``network``), ``hidden`` units a layer.
     """
 
     models: tuple[str, ...]
     window: int = 20
     starting_bundle: bool = True
+    packed: bool = False
     network: str = "shared"
     hidden: int = 64
 
@@ -81,6 +84,11 @@ class SlotEncoder:
             return False
         self._open_window()
         return True
+
+    def decision(self) -> Decision:
+        """What was handed out, as it is placed in the end."""
+        made = self.allocation.decision()
+        return (packed_on_few_nodes(self.allocation.view, made) if self.spec.packed else None) or made
 
     def row_of(self, job: JobView) -> State:
         """A job's row as it stands, in the window or not."""

@@ -35,7 +35,7 @@ class Policy:
         draw = np.random.default_rng((seed, view.slot))
         while slot.mask[:-1].any() and slot.take(self.choose(slot, draw)):
             pass
-        return slot.allocation.decision()
+        return slot.decision()
 
     def choose(self, slot: SlotEncoder, draw: np.random.Generator) -> int:
         """The next action."""

@@ -22,6 +22,7 @@ class TrainingOptions:
     hidden: int = 64
     window: int = 20
     starting_bundle: bool = True
+    packed: bool = False
     warm_up_traces: int = 10
     warm_up_updates: int = 1000
     warm_up_learning_rate: float = 0.005

@@ -42,7 +42,7 @@ def slots_of(
         samples = _filled(slot, policy, exploration, taken, draw)
         jobs = slot.allocation.view.jobs
         rows = np.stack([slot.row_of(job) for job in jobs])
-        outcome = run.run_slot(slot.allocation.decision().grants)
+        outcome = run.run_slot(slot.decision().grants)
         shares = np.array([outcome.epochs.get(job.job_id, 0.0) / job.epochs for job in jobs], np.float32)
         ran = [(outcome.epochs.get(job.job_id, 0.0), outcome.ran_s.get(job.job_id, 1.0)) for job in jobs]
         paces = np.array([epochs / ran_s for epochs, ran_s in ran], np.float32)

@@ -45,7 +45,9 @@ class Trainer:
         self.teacher = SCHEDULERS.find(options.teacher)
         models = sorted(setup.workload.models, key=lambda model: model.name)
         names = tuple(model.name for model in models)
-        self.spec = PolicySpec(names, options.window, options.starting_bundle, options.network, options.hidden)
+        self.spec = PolicySpec(
+            names, options.window, options.starting_bundle, options.packed, options.network, options.hidden
+        )
         self.policy = Network(self.spec, value=False, seed=options.seed)
         self.value = Network(self.spec, value=True, seed=options.seed + 1)
         self._warm = torch.optim.Adam(self.policy.parameters(), lr=options.warm_up_learning_rate)
