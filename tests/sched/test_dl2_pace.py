@@ -131,7 +131,7 @@ def test_an_update_goes_to_the_best_action(worth: list[float], chosen: int) -> N
     optimizer = torch.optim.SGD(policy.parameters(), lr=0.05)
     before = probabilities(policy, drawn.states[0], drawn.masks[0])
     for _ in range(200):
-        loss = all_actions_step(policy, optimizer, drawn, np.array([worth] * 4, np.float32), 0.2)
+        loss, off = all_actions_step(policy, optimizer, drawn, np.array([worth] * 4, np.float32), 0.2)
     after = probabilities(policy, drawn.states[0], drawn.masks[0])
     assert (after[3:6] == 0).all() and np.isfinite(loss.policy)
     assert after[chosen] > 0.8 > before[chosen]
@@ -142,11 +142,12 @@ def test_the_policy_of_an_update_by_hand() -> None:
     policy, drawn = Network(SPEC, value=False, seed=0), samples(4)
     optimizer = torch.optim.SGD(policy.parameters(), lr=0.1)
     for _ in range(500):
-        loss = all_actions_step(policy, optimizer, drawn, np.array([[0.2, 0.1, 0, 9, 9, 9, 0]] * 4, np.float32), 1.0)
+        loss, off = all_actions_step(policy, optimizer, drawn, np.array([[0.2, 0.1, 0, 9, 9, 9, 0]] * 4, np.float32), 1.0)
     weights = np.array([math.exp(1.789), math.exp(0.894), 1, 1])
     odds = probabilities(policy, drawn.states[0], drawn.masks[0])[[0, 1, 2, SPEC.void]]
     assert odds == pytest.approx(weights / weights.sum(), abs=1e-3)
-    assert loss.policy == pytest.approx(0, abs=1e-4) and loss.entropy == pytest.approx(-(odds * np.log(odds)).sum())
+    assert off == pytest.approx([0] * 4, abs=1e-4) and loss.policy == pytest.approx(off.mean())
+    assert loss.entropy == pytest.approx(-(odds * np.log(odds)).sum())
 
 
 def test_gains_within_the_error_are_not_blown_up() -> None:

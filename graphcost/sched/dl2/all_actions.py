@@ -30,8 +30,9 @@ SHARPEST = 1e-3
 
 def all_actions_step(
     policy: Network, optimizer: torch.optim.Optimizer, samples: Samples, worth: NDArray[np.float32], entropy: float
-) -> Loss:
-    """One update; the loss before it (the target's surplus, nats). ``worth``: ``[n, actions]``; divided by each
+) -> tuple[Loss, NDArray[np.float32]]:
+    """One update; the loss before it (how far the policy is off, nats), and of each sample, by which replay prefers
+    those that are off most: the few in which a slot should end are else seldom drawn. ``worth``: ``[n, actions]``; divided by each
     state's root mean square, so that the last tasks of a slot, which add little, are learned as well as the first.
     """
     torch = torch_module()
@@ -40,6 +41,7 @@ def all_actions_step(
     spread = (worths.square().sum(1) / masks.sum(1)).sqrt().clamp(min=SMALLEST)[:, None]
     wanted = log_probabilities(worths / spread / max(entropy, SHARPEST), masks)
     odds = log_probabilities(policy(torch.from_numpy(samples.states)), masks)
-    loss = (wanted.exp() * (wanted - odds)).sum(1).mean()
+    off = (wanted.exp() * (wanted - odds)).sum(1)
+    loss = off.mean()
     step(policy, optimizer, loss)
-    return Loss(float(loss.detach()), 0.0, float(-(odds.exp() * odds).sum(1).mean().detach()))
+    return Loss(float(loss.detach()), 0.0, float(-(odds.exp() * odds).sum(1).mean().detach())), off.detach().numpy()

@@ -178,9 +178,10 @@ class Trainer:
         error = self.pace.learn(options.batch, self._draw)
         if not actor:
             return Loss(0.0, error, 0.0)
-        _, samples, _ = self.replay.draw(options.batch, self._draw)
+        picked, samples, _ = self.replay.draw(options.batch, self._draw)
         worth = self.pace.advantages(samples.states, worths)
-        loss = all_actions_step(self.policy, self.learner.policy_optimizer, samples, worth, options.entropy)
+        loss, off = all_actions_step(self.policy, self.learner.policy_optimizer, samples, worth, options.entropy)
+        self.replay.renew(picked, off)
         return replace(loss, value=error)
 
     def _left(self) -> float:
