@@ -51,20 +51,33 @@ def experiments() -> dict[str, Experiment]:
     release = _words("--workload dl2-release --nodes 48 --count 60")
     development = _words("--workload dl2-development")
     table = ("--workload", "dl2-release", "--speeds", str(_table()), "--speed-source", "pengyanghua")
-    usual = _words("--warm-up-updates 500 --updates 2500")
-    longer = _words("--warm-up-updates 500 --updates 3000")
-    wide = _words("--warm-up-updates 300 --updates 1664 --learning-rate 0.001 --window 40 --validation-traces 6")
+    pace = _words(
+        "--credit pace --explore 0.5 --entropy 0.1 --learning-rate 0.001 --warm-up-updates 300 --updates 2000"
+    )
+    many_jobs = _words(
+        "--window 64 --updates-per-slot 8 --warm-up-traces 3 --validation-traces 2 --validate-every 1000"
+    )
+    mid = _words("--nodes 200 --count 120")
     found = {
         "imitate-drf": Experiment(release, _words("--updates 0"), schedulers="drf"),
         "imitate-optimus": Experiment(release, _words("--updates 0 --teacher optimus"), schedulers="optimus"),
-        "release": Experiment(release, usual),
-        "development": Experiment(development, (*longer, "--hidden", "32")),
-        "large": Experiment(release, wide, _words("--workload dl2-release"), traces=10),
-        "large-table": Experiment(
-            (*table, "--nodes", "48", "--count", "60"), wide, table, 5, needs=_table()
+        "release": Experiment(release, pace),
+        "release-step": Experiment(release, _words("--warm-up-updates 500 --updates 2500")),
+        "development": Experiment(development, (*pace, "--hidden", "32")),
+        "development-step": Experiment(development, _words("--warm-up-updates 500 --updates 3000 --hidden 32")),
+        "large": Experiment(
+            ("--workload", "dl2-release", *mid), (*pace, *many_jobs), _words("--workload dl2-release"), traces=10
         ),
+        "large-table": Experiment((*table, *mid), (*pace, *many_jobs), table, traces=10, needs=_table()),
         "zoo": Experiment(
-            _words("--workload zoo --load 75%"), (*longer, "--validation-traces", "5"),
+            _words("--workload zoo --load 75%"),
+            _words("--teacher optimus-exact --packed --warm-up-traces 20 --warm-up-updates 1500 --updates 0 "
+                   "--validation-traces 5"),
+            schedulers=f"{BASELINES},pollux",
+        ),
+        "zoo-step": Experiment(
+            _words("--workload zoo --load 75%"),
+            _words("--warm-up-updates 500 --updates 3000 --validation-traces 5"),
             traces=20, schedulers=f"{BASELINES},pollux",
         ),
     }  # fmt: skip

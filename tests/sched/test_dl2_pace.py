@@ -142,7 +142,9 @@ def test_the_policy_of_an_update_by_hand() -> None:
     policy, drawn = Network(SPEC, value=False, seed=0), samples(4)
     optimizer = torch.optim.SGD(policy.parameters(), lr=0.1)
     for _ in range(500):
-        loss, off = all_actions_step(policy, optimizer, drawn, np.array([[0.2, 0.1, 0, 9, 9, 9, 0]] * 4, np.float32), 1.0)
+        loss, off = all_actions_step(
+            policy, optimizer, drawn, np.array([[0.2, 0.1, 0, 9, 9, 9, 0]] * 4, np.float32), 1.0
+        )
     weights = np.array([math.exp(1.789), math.exp(0.894), 1, 1])
     odds = probabilities(policy, drawn.states[0], drawn.masks[0])[[0, 1, 2, SPEC.void]]
     assert odds == pytest.approx(weights / weights.sum(), abs=1e-3)

@@ -114,7 +114,9 @@ class PaceModel(ProgressModel):
         self._sums[...], self._counts[...] = contents["sums"].numpy(), contents["counts"].numpy()
 
     def _at(self, rows: State) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-        workers, ps = (np.minimum(rows[:, at].astype(np.intp), cap) for at, cap in zip((-2, -1), self._caps, strict=True))
+        workers, ps = (
+            np.minimum(rows[:, at].astype(np.intp), cap) for at, cap in zip((-2, -1), self._caps, strict=True)
+        )
         return rows[:, : self._models].argmax(1), workers, ps
 
     def _told(self, rows: State) -> State:
