@@ -49,7 +49,7 @@ _HELP = {
     "discount": "Of the next slot's value, under slot credit.",
     "entropy": "Weight of the entropy.",
     "explore": "Chance to override an action in a bad state.",
-    "credit": "step (an action's own part), pace (all actions, by learned paces) or slot (DL2's: the slot's reward for each).",
+    "credit": "step (an action's own part), pace (all actions, by learned paces) or slot (DL2's: the slot's reward).",
     "train_traces": "Traces of the training split, again and again.",
     "validation_traces": "Traces that choose the policy; never those of a test.",
     "validate_every": "Updates between validations and checkpoints.",

@@ -72,8 +72,8 @@ def test_paces(model: PaceModel, tasks: tuple[int, int, int], log_pace: float) -
 def test_worths_by_hand(model: PaceModel) -> None:
     """Of a served job with 2 and 2: a task costs 0.1 of the GPUs or CPUs, the unit; both 6 of 40 CPUs, 1.5 units.
 
-    log(w p / (w + p)) is 0 there; +1 worker: log(6/5) / 1 = 0.182, +1 server the same; +1 of both: log(3/2) / 1.5 =
-    0.270; +2 workers +1 server: log(12/7) / 2 = 0.269; +2 of both: log(2) / 3 = 0.231. The best goes with each of them.
+    log(w p / (w + p)) is 0 there; +1 worker: log(6/5) / 1 = 0.182, +1 server the same; +1 of both: log(3/2) / 1.5
+    = 0.270; +2 workers +1 server: log(12/7) / 2 = 0.269; +2 of both: log(2) / 3 = 0.231. The best goes with each.
     """
     assert model.worths()[1, 2, 2] == pytest.approx([0.270, 0.270, 0.270], abs=0.03)
     assert model.worths()[1, 8, 8].tolist() == [0, 0, 0]
@@ -131,14 +131,14 @@ def test_an_update_goes_to_the_best_action(worth: list[float], chosen: int) -> N
     optimizer = torch.optim.SGD(policy.parameters(), lr=0.05)
     before = probabilities(policy, drawn.states[0], drawn.masks[0])
     for _ in range(200):
-        loss, off = all_actions_step(policy, optimizer, drawn, np.array([worth] * 4, np.float32), 0.2)
+        loss, _ = all_actions_step(policy, optimizer, drawn, np.array([worth] * 4, np.float32), 0.2)
     after = probabilities(policy, drawn.states[0], drawn.masks[0])
     assert (after[3:6] == 0).all() and np.isfinite(loss.policy)
     assert after[chosen] > 0.8 > before[chosen]
 
 
 def test_the_policy_of_an_update_by_hand() -> None:
-    """Worths 0.2, 0.1, 0 and 0 of root mean square sqrt(0.05 / 4) = 0.1118: exp(1.789), exp(0.894), 1, 1 at weight 1."""
+    """Worths 0.2, 0.1, 0, 0 of root mean square sqrt(0.05 / 4) = 0.1118: exp(1.789), exp(0.894), 1, 1 at weight 1."""
     policy, drawn = Network(SPEC, value=False, seed=0), samples(4)
     optimizer = torch.optim.SGD(policy.parameters(), lr=0.1)
     for _ in range(500):

@@ -105,6 +105,7 @@ class ActorCritic:
 
 
 def step(network: Network, optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
+    """One, its gradient cut to ``LARGEST_GRADIENT``."""
     torch = torch_module()
     optimizer.zero_grad()
     loss.backward()

@@ -1,8 +1,8 @@
 """A policy's update by the worth of all actions of a state, in place of the one that was taken.
 
-Of all policies softmax(A / entropy_weight) has the largest sum_a pi(a|s) A(s, a) + entropy_weight * entropy (Haarnoja et
-al., Soft Actor-Critic, ICML'18); the policy is drawn to it by cross-entropy, which moves one that is sure of something
-else as well, where the policy gradient is pi(a|s) times smaller. What an override or an older policy chose does not
+Of all policies softmax(A / weight of the entropy) has the largest sum_a pi(a|s) A(s, a) + weight * entropy (Haarnoja
+et al., Soft Actor-Critic, ICML'18); the policy is drawn to it by cross-entropy, which also moves one that is sure of
+something else, where the policy gradient is pi(a|s) times smaller. What an override or an older policy chose does not
 matter to it, so replayed samples need no correction for who chose, and an action is judged before anybody has tried
 it. A(s, a) comes from ``pace``. Not in DL2's paper.
 """
@@ -31,9 +31,10 @@ SHARPEST = 1e-3
 def all_actions_step(
     policy: Network, optimizer: torch.optim.Optimizer, samples: Samples, worth: NDArray[np.float32], entropy: float
 ) -> tuple[Loss, NDArray[np.float32]]:
-    """One update; the loss before it (how far the policy is off, nats), and of each sample, by which replay prefers
-    those that are off most: the few in which a slot should end are else seldom drawn. ``worth``: ``[n, actions]``; divided by each
-    state's root mean square, so that the last tasks of a slot, which add little, are learned as well as the first.
+    """One update; the loss before it (how far the policy is off, nats), and of each sample, for replay's priorities.
+
+    ``worth``: ``[n, actions]``; divided by each state's root mean square, so that the last tasks of a slot, which add
+    little, are learned as well as the first.
     """
     torch = torch_module()
     masks, worths = torch.from_numpy(samples.masks), torch.from_numpy(worth)

@@ -25,8 +25,9 @@ class PolicySpec:
     """The shape of a policy. ``models``: one-hot columns; ``window``: DL2's J, the jobs that it sees.
 
     ``starting_bundle``: every job first gets one worker and one server, as DL2's code does against
-    starvation. ``packed``: a slot's tasks are placed anew on few nodes a job, as Optimus does and DL2 does not; matters
-    where speeds depend on the place. ``network``: ``shared`` or ``dense`` (see ``network``), ``hidden`` units a layer.
+    starvation. ``packed``: a slot's tasks are placed anew on few nodes a job, as Optimus does and DL2 does not;
+    matters where speeds depend on the place. ``network``: ``shared`` or ``dense`` (see ``network``), ``hidden`` units
+    a layer.
     """
 
     models: tuple[str, ...]

@@ -1,9 +1,9 @@
 """How fast a job runs on its tasks, learned from what slots brought; and what every possible action is worth by that.
 
-The logarithm of epochs a second, by model, workers and servers alone. A slot at pace v in place of u shortens a job's
-time by log(v / u) slots, to first order, so that the sum over slots is completion time saved. DL2's own reward, shares
-of all epochs, makes the tasks of a job of twenty slots worth a twentieth of those of a job of one: less than the error
-of what is learned. Not in DL2's paper; nothing but progress reports is used, as there.
+The logarithm of epochs a second, by model, workers and servers alone. A slot at pace v in place of u shortens a
+job's time by log(v / u) slots, to first order, so that the sum over slots is completion time saved. DL2's own reward,
+shares of all epochs, makes the tasks of a job of twenty slots worth a twentieth of those of a job of one: less than
+the error of what is learned. Not in DL2's paper; nothing but progress reports is used, as there.
 """
 
 from __future__ import annotations
@@ -114,9 +114,8 @@ class PaceModel(ProgressModel):
         self._sums[...], self._counts[...] = contents["sums"].numpy(), contents["counts"].numpy()
 
     def _at(self, rows: State) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-        workers, ps = (
-            np.minimum(rows[:, at].astype(np.intp), cap) for at, cap in zip((-2, -1), self._caps, strict=True)
-        )
+        workers = np.minimum(rows[:, -2].astype(np.intp), self._caps[0])
+        ps = np.minimum(rows[:, -1].astype(np.intp), self._caps[1])
         return rows[:, : self._models].argmax(1), workers, ps
 
     def _told(self, rows: State) -> State:

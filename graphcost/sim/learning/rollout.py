@@ -19,7 +19,8 @@ from graphcost.sim.simulation import Simulation
 class FilledSlot:
     """``samples`` without returns (zero); every job's row as the slot ran, and the share of its epochs done.
 
-    ``paces``: epochs a second while it ran, 0 for a job that stood. ``reward``: DL2's, the sum of true shares. ``next_state``: the next slot's first, None after the last.
+    ``paces``: epochs a second while it ran, 0 for a job that stood. ``reward``: DL2's, the sum of true shares.
+    ``next_state``: the next slot's first, None after the last.
     """
 
     samples: Samples

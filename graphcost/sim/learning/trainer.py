@@ -115,7 +115,7 @@ class Trainer:
         return cross_entropy_step(self.policy, self._warm, batch, picked)
 
     def _reinforce(self) -> Iterator[Record]:
-        options = self.options
+        options, exploration = self.options, Exploration(self.options.explore)
         losses: list[Loss] = []
         rewards: list[float] = []
         since = self._updates
@@ -123,7 +123,6 @@ class Trainer:
             seed = self._train[self._traces % len(self._train)]
             jobs, _, _ = self.setup.draw(seed, Split.TRAIN)
             run = Simulation(list(jobs), self.setup.cluster, self.setup.speeds, self.setup.settings(seed))
-            exploration = Exploration(options.explore * self._left())
             for slot in slots_of(run, self.policy, exploration, self._taken, self._draw):
                 rewards.append(slot.reward)
                 self.progress.add(slot.rows, slot.shares)
@@ -183,10 +182,6 @@ class Trainer:
         loss, off = all_actions_step(self.policy, self.learner.policy_optimizer, samples, worth, options.entropy)
         self.replay.renew(picked, off)
         return replace(loss, value=error)
-
-    def _left(self) -> float:
-        """How much of the exploration is left: falls in a line."""
-        return 1 - self._updates / max(1, self.options.updates) if self.options.credit == "pace" else 1.0
 
     def _record(self, phase: str, losses: list[Loss], warm: float | None, reward: float | None) -> Record:
         jct_s = mean_jct_s(self.setup, Policy(self.policy).scheduler(), self._validation)
