@@ -52,12 +52,12 @@ def experiments() -> dict[str, Experiment]:
     development = _words("--workload dl2-development")
     table = ("--workload", "dl2-release", "--speeds", str(_table()), "--speed-source", "pengyanghua")
     pace = _words(
-        "--credit pace --explore 0.5 --entropy 0.1 --learning-rate 0.001 --warm-up-updates 300 --updates 2000"
+        "--credit pace --explore 0.3 --entropy 0.05 --replay plain --learning-rate 0.001 --warm-up-updates 300 --updates 2000"
     )
     many_jobs = _words(
         "--window 64 --updates-per-slot 8 --warm-up-traces 3 --validation-traces 2 --validate-every 1000"
     )
-    mid = _words("--nodes 200 --count 120")
+    mid = _words("--nodes 160 --count 100")
     found = {
         "imitate-drf": Experiment(release, _words("--updates 0"), schedulers="drf"),
         "imitate-optimus": Experiment(release, _words("--updates 0 --teacher optimus"), schedulers="optimus"),
