@@ -51,9 +51,8 @@ def experiments() -> dict[str, Experiment]:
     release = _words("--workload dl2-release --nodes 48 --count 60")
     development = _words("--workload dl2-development")
     table = ("--workload", "dl2-release", "--speeds", str(_table()), "--speed-source", "pengyanghua")
-    pace = _words(
-        "--credit pace --explore 0.3 --entropy 0.05 --replay plain --learning-rate 0.001 --warm-up-updates 300 --updates 2000"
-    )
+    pace = _words("--credit pace --explore 0.3 --entropy 0.05 --replay plain --learning-rate 0.001")
+    pace += _words("--warm-up-updates 300 --updates 2000")
     many_jobs = _words(
         "--window 64 --updates-per-slot 8 --warm-up-traces 3 --validation-traces 2 --validate-every 1000"
     )
