@@ -13,9 +13,9 @@ class TrainingOptions:
 
     Ours: fewer updates, several a slot, since simulated slots cost more than updates do. The paper has 6000
     updates, one a slot, learning rate 1e-4, entropy 0.1, exploration 0.4, a dense network of 2 x 256, discount 0.9
-    (its code none: it learns from the slot's reward alone), ``credit`` slot. ``credit`` pace goes further from it (see
-    ``graphcost.sched.dl2.pace``) and is best where speeds do not depend on the place; the critic and discount then
-    have no part. ``validate_every`` counts updates.
+    (its code none: it learns from the slot's reward alone), ``credit`` slot. ``credit`` pace goes further from it
+    (see ``graphcost.sched.dl2.pace``) and is best where speeds do not depend on the place; the critic and discount
+    then have no part, and ``critic_updates`` teach the paces alone. ``validate_every`` counts updates.
     """
 
     seed: int = 0
