@@ -64,5 +64,5 @@ def test_a_torchvision_built_for_another_torch(tmp_path: Path) -> None:
 
 def test_without_torchvision(tmp_path: Path) -> None:
     said = in_a_new_process(tmp_path, extension=None)
-    assert "UsageError: timm cannot be imported (import of torchvision halted" in said
+    assert "UsageError: timm cannot be imported (No module named 'torchvision" in said
     assert "pip install 'graphcost[timm]'" in said
