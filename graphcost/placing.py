@@ -35,6 +35,7 @@ class AnalysisOptions:
     ps_colocated: bool = False
     gather_rows: bool = False
     half_gradients: bool = False
+    master_weights: bool = False
     straggler_spread: float = 0.0
     cluster: str | None = None
     device: str | None = None
@@ -111,7 +112,7 @@ def resolve(options: AnalysisOptions) -> Choice:
         arch, options, recipe = _product(arch, options, recipe, profile)
     if recipe.half_gradients and arch.name != "allreduce":
         raise UsageError(f"--half-gradients goes with --arch allreduce, not {arch.name}")
-    if recipe.half_gradients and recipe.precision.weight_bytes < 4:
+    if recipe.half_gradients and recipe.weight_bytes < 4:
         raise UsageError(f"--half-gradients: gradients of {recipe.precision} have 2 bytes already")
     cluster = cluster_of(options)
     placement = _placement(options, arch, cluster, profile)
@@ -182,6 +183,7 @@ def recipe_of(options: AnalysisOptions) -> Recipe:
         freeze=options.freeze,
         recompute=options.recompute,
         half_gradients=options.half_gradients,
+        master_weights=options.master_weights,
         accumulate=options.accumulate,
         clip=options.clip_grad,
         lookups=lookups_of(options.lookups),

@@ -27,7 +27,7 @@ def drawn(draw: Callable[[Builder, str], str]) -> Model:
 
 def groups(model: Model) -> list[list[int]]:
     """Members of every group, in order of beginning."""
-    fusion = fuse(list(lay_out(model.nodes)), model.outputs)
+    fusion = fusion_of(list(lay_out(model.nodes)), model.outputs, Execution.COMPILED)
     found = {id(group): group.members for group in fusion.group_of if group is not None}
     return list(found.values())
 
