@@ -204,6 +204,7 @@ class Recipe:
     (torch before 2.0).
     ``master_weights``: weights and their gradients are held in the half format, and the optimizer
     updates fp32 copies of its own (Apex at level O2, Megatron-LM, DeepSpeed, FSDP's mixed precision).
+    ``host_factor``: host time of a launch over that of torch's own modules on the mean machine.
     """
 
     optimizer: Optimizer = OPTIMIZERS["adam"]
@@ -223,6 +224,7 @@ class Recipe:
     keep_gradients: bool = False
     half_gradients: bool = False
     master_weights: bool = False
+    host_factor: float = 1.0
 
     @property
     def weight_bytes(self) -> int:

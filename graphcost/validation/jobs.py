@@ -116,7 +116,7 @@ def job_of(row: MeasuredRow) -> Job | Skipped:
 
 
 def _arch_of(row: MeasuredRow, name: str) -> str:
-    return mesh_text(row.arch, row.notes, row.accumulate) if name == "mesh" else name
+    return mesh_text(row.arch, row.framework, row.notes, row.accumulate) if name == "mesh" else name
 
 
 _APEX_O2 = HALF_EVERYTHING | {"Add", "Sub", "Mul", "Where", "Div"}
@@ -146,6 +146,7 @@ def _recipe(row: MeasuredRow, chosen: Mapping[str, Any]) -> Recipe:
         half_ops=_APEX_O2 if chosen.get("apex_o2") else frozenset(),
         keep_gradients=chosen.get("keep_gradients", False),
         recompute=chosen.get("recompute", False),
+        host_factor=chosen.get("host_factor", 1.0),
         master_weights=chosen.get("master_weights", False),
     )
 
