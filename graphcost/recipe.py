@@ -261,16 +261,20 @@ class Recipe:
             found += [("to 2 bytes", (1, 1)), ("from 2 bytes", (1, 1))]  # upper bound: one side is half as wide
         if self.keep_gradients:
             found += [("add gradient", (2, 1)), ("zero gradient", (0, 1))]
-        if self.master_weights:
-            found += [("to fp32", (1, 2)), ("to 2 bytes", (2, 1))]  # the gradient, then the weight: 2 and 4 bytes
+        if self.master_weights:  # the optimizer's first kernel reads the gradient, its last writes the weight
+            found += [("overflow check", (1, 0))] * self.precision.scales_loss
+            found.append(("gradient in, weight out", (1, 1)))
         return tuple(found) if self.trains else ()
 
     def state_passes(self) -> tuple[tuple[str, Pass], ...]:
         """Those over what the optimizer updates, ``state_bytes`` a value."""
         found: list[tuple[str, Pass]] = []
-        if self.precision.scales_loss:
+        if self.precision.scales_loss and not self.master_weights:
             found.append(("unscale", (1, 1)))
         if self.clip:
             found += [("gradient norm", (1, 0)), ("clip", (1, 1))]
-        found += [(self.optimizer.name, one) for one in self.optimizer.passes(self.kernels)]
+        first, *others = self.optimizer.passes(self.kernels) or ((0, 0),)
+        if self.master_weights:  # its gradient is in half the bytes
+            first = (max(0, first[0] - 1), first[1])
+        found += [(self.optimizer.name, one) for one in (first, *others) if one != (0, 0)]
         return tuple(found) if self.trains else ()
