@@ -14,11 +14,16 @@ from graphcost.placing import AnalysisOptions, resolve, with_arch
 from graphcost.planning import plan_for
 from graphcost.recipe import Recipe
 from graphcost.result import Analysis
+from graphcost.searching import best_meshes
 from graphcost.sources import load_model
 from graphcost.training import StepPlan, memory_moments, plan_step
 
 if TYPE_CHECKING:
     from graphcost.graph import OpGraph
+
+
+MESHES = 4
+"""Meshes of tensor and pipeline parallelism beside the other architectures, for each number of GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,7 @@ def _sensible(gpus: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Results from fastest to slowest by samples per second, and what was refused."""
+    """Results from fastest to slowest by samples per second, what does not fit behind, and what was refused."""
 
     name: str
     source: str
@@ -52,6 +57,8 @@ def compare_model(
 ) -> Comparison:
     """Analyse ``source`` once per architecture and GPU count; the graph is loaded once, and planned once per recipe.
 
+    Without ``archs`` the best meshes of tensor and pipeline parallelism are among them (``searching``).
+
     An architecture that a placement cannot hold is refused by name; where none is left,
     raises ``PlacementError``.
     """
@@ -60,7 +67,18 @@ def compare_model(
     base = with_arch(replace(options, gpus=1, servers=None), "single")
     resolve(base)  # names and cluster are checked before the file is read
     graph = build_graph(load_model(source, options.load))
-    return _ranked(graph, *run_placements(graph, options, gpu_counts, archs, {}))
+    plans: dict[Recipe, StepPlan] = {}
+    results, refused = run_placements(graph, options, gpu_counts, archs, plans)
+    if not archs and options.profile != "paper":
+        for gpus in gpu_counts:
+            try:
+                meshes = best_meshes(graph, options, gpus, MESHES) if gpus > 1 else ()
+            except PlacementError as error:
+                refused.append(Refusal("tp x pp x dp", gpus, str(error)))
+                continue
+            done, not_possible = run_placements(graph, options, [gpus], meshes, plans) if meshes else ([], [])
+            results, refused = results + done, refused + not_possible
+    return _ranked(graph, results, refused)
 
 
 def analyze_in_detail(source: Any, options: AnalysisOptions, *, example_inputs: Any = None) -> Analysis:
@@ -81,11 +99,16 @@ def analyze_in_detail(source: Any, options: AnalysisOptions, *, example_inputs: 
 
 
 def _ranked(graph: OpGraph, results: Sequence[Analysis], refused: Sequence[Refusal]) -> Comparison:
-    """By throughput of one GPU; raises ``PlacementError`` where nothing could be placed."""
+    """What fits first, by throughput of one GPU; raises ``PlacementError`` where nothing could be placed."""
     if not results:
         raise PlacementError("; ".join(entry.reason for entry in refused))
     ranked = sorted(
-        results, key=lambda result: (result.step.step_s / (result.placement.gpus or 1), result.placement.gpus)
+        results,
+        key=lambda one: (
+            not one.training.memory.fits,
+            one.step.step_s / (one.placement.gpus or 1),
+            one.placement.gpus,
+        ),
     )
     model = graph.graph["model"]
     return Comparison(model.name, model.source, tuple(ranked), tuple(refused), ranked[0].model.notes)

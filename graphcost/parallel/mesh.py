@@ -89,6 +89,20 @@ class Mesh:
         return replace(self, dp=dp, micro_batches=self.micro_batches or self.model_gpus * accumulate)
 
 
+def spoken(arch: str) -> str:
+    """The name of an architecture in tables for people: a mesh without what is its default.
+
+    >>> spoken("tp=1,pp=2,dp=4,zero=3,schedule=interleaved,v=4,mb=2"), spoken("tp=2,pp=1,dp=1,mb=2"), spoken("ps")
+    ('pp=2,dp=4,zero=3,v=4', 'tp=2', 'ps')
+    """
+    if not is_mesh(arch):
+        return arch
+    mesh = parse_mesh(arch)
+    default = {"tp=1", "pp=1", "schedule=interleaved", f"mb={mesh.model_gpus}"}
+    default |= {"dp=1"} if mesh.model_gpus > 1 else set()
+    return ",".join(part for part in arch.split(",") if part not in default)
+
+
 def is_mesh(text: str) -> bool:
     """Whether ``--arch`` names sizes rather than an architecture."""
     return "=" in text
@@ -102,7 +116,9 @@ MOST = 65_536
 
 
 def parse_mesh(text: str) -> Mesh:
-    """``tp=4,pp=2,dp=8,ep=2,zero=1,sp=1,mb=16,schedule=interleaved,v=2,cut=layers`` in any order; what is left out is 1.
+    """``tp=4,pp=2,dp=8,ep=2,zero=1,sp=1,mb=16,v=2,cut=layers`` in any order; what is left out is 1.
+
+    Words besides: ``schedule=gpipe|1f1b|interleaved``, ``cut=time|layers``.
 
     Raises ``UsageError`` for a value that cannot be, ``UnknownNameError`` for a word that is none.
 
