@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from graphcost.analysis import analyze_graph, analyze_with
-from graphcost.arch import ARCHITECTURES, architecture_named
+from graphcost.arch import SYNCHRONOUS, architecture_named
 from graphcost.errors import PlacementError
 from graphcost.graph import build_graph
 from graphcost.placing import AnalysisOptions, resolve, with_arch
@@ -38,7 +38,7 @@ class Refusal:
 def _sensible(gpus: int) -> tuple[str, ...]:
     """Architectures worth a row: one GPU has nothing to reduce, several are not ``single``."""
     alone = {"single", "ps"}
-    return tuple(name for name in ARCHITECTURES if (name in alone if gpus == 1 else name != "single"))
+    return tuple(name for name in SYNCHRONOUS if (name in alone if gpus == 1 else name != "single"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from graphcost.arch import Architecture, Placement, PsStyle, architecture_named
+from graphcost.arch.async_ps import AsyncParameterServer
 from graphcost.arch.product import Product
 from graphcost.device_db import load_cluster, load_device
 from graphcost.engine.input import InputPipeline
@@ -19,6 +20,9 @@ from graphcost.registry import did_you_mean
 from graphcost.units import MIB, parse_bytes
 
 DEFAULT_CLUSTER = "dgx-a100"
+SERVED = frozenset({"ps", "async-ps"})
+"""Architectures with parameter servers."""
+
 MOST_MICRO_BATCHES = 65_536
 """assumed: no job sums more, and a trace shows every one of them."""
 
@@ -151,9 +155,9 @@ def with_arch(options: AnalysisOptions, name: str) -> AnalysisOptions:
     return replace(
         options,
         arch=name,
-        ps=options.ps if name == "ps" else None,
-        ps_style=options.ps_style if name == "ps" else PsStyle.BYTEPS.value,
-        ps_colocated=options.ps_colocated and name == "ps",
+        ps=options.ps if name in SERVED else None,
+        ps_style=options.ps_style if name in SERVED else PsStyle.BYTEPS.value,
+        ps_colocated=options.ps_colocated and name in SERVED,
         gather_rows=options.gather_rows and name == "allreduce",
         half_gradients=options.half_gradients and name == "allreduce",
     )
@@ -264,7 +268,8 @@ def _placement(options: AnalysisOptions, arch: Architecture, cluster: Cluster, p
     gpus = options.gpus
     needed = -(-gpus // cluster.server.gpus)
     servers = options.servers if options.servers is not None else needed
-    if options.servers is None and arch.name == "ps" and profile is Profile.PAPER:
+    served = arch.name in SERVED
+    if options.servers is None and served and profile is Profile.PAPER:
         servers = gpus
     if servers < needed:
         raise PlacementError(
@@ -275,18 +280,21 @@ def _placement(options: AnalysisOptions, arch: Architecture, cluster: Cluster, p
         raise PlacementError(f"--servers {servers}: {gpus} GPUs cannot be spread over more servers than GPUs")
     if cluster.max_servers is not None and servers > cluster.max_servers:
         raise PlacementError(f"{servers} servers of {cluster.id}: the cluster has {cluster.max_servers}")
-    if options.ps is not None and arch.name != "ps":
-        raise UsageError(f"--ps goes with --arch ps, not {arch.name}")
+    if options.ps is not None and not served:
+        raise UsageError(f"--ps goes with --arch ps or async-ps, not {arch.name}")
     if options.ps is not None and options.ps < 1:
         raise UsageError(f"--ps {options.ps}: at least one parameter server")
-    ps = (options.ps if options.ps is not None else servers) if arch.name == "ps" else 0
+    ps = (options.ps if options.ps is not None else servers) if served else 0
     style = named(PsStyle, options.ps_style, "style of parameter servers")
-    if style is not PsStyle.BYTEPS and arch.name != "ps":
-        raise UsageError(f"--ps-style goes with --arch ps, not {arch.name}")
-    if options.ps_colocated and arch.name != "ps":
-        raise UsageError(f"--ps-colocated goes with --arch ps, not {arch.name}")
+    if style is not PsStyle.BYTEPS and not served:
+        raise UsageError(f"--ps-style goes with --arch ps or async-ps, not {arch.name}")
+    if options.ps_colocated and not served:
+        raise UsageError(f"--ps-colocated goes with --arch ps or async-ps, not {arch.name}")
     if options.ps_colocated and style.always_colocated:
         raise UsageError(f"--ps-colocated: {style} always keeps its variables on the workers; leave it out")
     if options.gather_rows and arch.name != "allreduce":
         raise UsageError(f"--gather-rows goes with --arch allreduce, not {arch.name}")
-    return Placement(gpus, servers, ps, cluster, style, options.gather_rows, options.ps_colocated)
+    return Placement(
+        gpus, servers, ps, cluster, style, options.gather_rows, options.ps_colocated,
+        asynchronous=isinstance(arch, AsyncParameterServer),
+    )  # fmt: skip

@@ -41,7 +41,8 @@ class Placement:
 
     ``ps_style``: whose parameter servers. ``gather_rows``: AllReduce sends tables marked
     sparse as rows that every GPU gathers, as Horovod does with IndexedSlices. ``ps_colocated``:
-    parameter servers are processes on the workers' servers and share their network.
+    parameter servers are processes on the workers' servers and share their network. ``asynchronous``:
+    worker servers go on without waiting for each other.
     """
 
     gpus: int
@@ -51,6 +52,7 @@ class Placement:
     ps_style: PsStyle = PsStyle.BYTEPS
     gather_rows: bool = False
     ps_colocated: bool = False
+    asynchronous: bool = False
 
     @property
     def gpus_per_server(self) -> int:

@@ -32,6 +32,24 @@ def ps_exchanges(payload: Payload, placement: Placement) -> tuple[Exchange, ...]
     return _STYLES[placement.ps_style](payload, placement)
 
 
+def serving_s(payload: Payload, placement: Placement) -> float:
+    """Seconds that the fullest parameter server's network is busy for one step of every worker.
+
+    What comes in and what goes out are added, as in the measured forms. 0 where variables lie on the workers:
+    what a server sends then is what it takes in, whoever waits.
+    """
+    size, ps = _size(payload), placement.ps
+    if not ps or not size or placement.ps_style.always_colocated:
+        return 0.0
+    rate, imbalance, senders = many_streams(placement.cluster, placement.servers).bytes_per_s, 1.0, 1
+    if placement.ps_style is PsStyle.GRPC:
+        rate = min(rate, _constants()["grpc"]["process_bytes_per_s"])
+        imbalance = max(1.0, ps * max(part_bytes for part_bytes, _ in payload) / size)
+        senders = placement.gpus_per_server
+    _, to_servers = _crossing(replace(placement, asynchronous=False), senders)
+    return 2 * imbalance * to_servers * size / (ps * rate)
+
+
 def _byteps(payload: Payload, placement: Placement) -> tuple[Exchange, ...]:
     """Summed inside the server, then ``2 max(S/B, m S/(P B))`` over the network, piece by piece in both directions.
 
@@ -145,13 +163,16 @@ def _crossing(placement: Placement, senders_per_host: int) -> tuple[float, float
     """Copies of ``S`` that leave one worker server, and that reach the fullest server's network in ``1/P`` parts.
 
     Co-located processes are dealt out evenly: the emptiest host keeps ``floor(P/m)`` parts of
-    its workers' gradients, the fullest takes in ``ceil(P/m)`` from everyone else's.
+    its workers' gradients, the fullest takes in ``ceil(P/m)`` from everyone else's. Asynchronous workers are
+    out of step: one of them has the servers to itself, and ``serving_s`` says how many they can serve.
     """
     hosts, ps = placement.servers, max(1, placement.ps)
+    at_once = 1 if placement.asynchronous else hosts
     if not placement.ps_colocated:
-        return float(senders_per_host), float(senders_per_host * hosts)
+        return float(senders_per_host), float(senders_per_host * at_once)
     fewest, most = ps // hosts, -(-ps // hosts)
-    return senders_per_host * (1 - fewest / ps), float(senders_per_host * (hosts - 1) * most)
+    others = min(hosts - 1, at_once)
+    return senders_per_host * (1 - fewest / ps), float(senders_per_host * others * most)
 
 
 def _formula(apart: str, placement: Placement) -> str:
