@@ -17,7 +17,7 @@ from graphcost.errors import GraphcostError, UsageError
 from graphcost.pareto import Pareto, pareto_model, priced_clusters
 from graphcost.report.comparison import COMPARE_FORMATS, render_comparisons
 from graphcost.report.pareto import PARETO_FORMATS, render_pareto
-from graphcost.report.plots import check_plot, comparison_plot
+from graphcost.report.plots import check_plot, comparison_plot, pareto_plot
 from graphcost.report.search import SEARCH_FORMATS, render_searches
 from graphcost.searching import Search, find_best
 from graphcost.sources import expand
@@ -80,8 +80,8 @@ def command(
     options = shared.analysis_options(values)
     if best:
         _refuse_beside_best(pareto, plots, archs, form)
-    if pareto and (plots or form not in PARETO_FORMATS):
-        raise UsageError(f"--pareto is a table: --format {', '.join(PARETO_FORMATS)}, and no --plot")
+    if pareto and form not in PARETO_FORMATS:
+        raise UsageError(f"--pareto is a table: --format {', '.join(PARETO_FORMATS)}, and a --plot")
     for plot in plots:
         check_plot(plot)
     counts = [_gpu_count(text) for text in gpus.split(",")]
@@ -111,7 +111,7 @@ def command(
         render: Any = render_searches if best else render_pareto if pareto else render_comparisons
         write_result(render(found, form, width=text_width()), output)
         for plot in plots:
-            comparison_plot(found, plot)
+            (pareto_plot if pareto else comparison_plot)(found, plot)
     return code
 
 
