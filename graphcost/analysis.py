@@ -24,6 +24,7 @@ from graphcost.engine.roofs import roofs_of
 from graphcost.errors import GraphcostError, UsageError
 from graphcost.fitting import CONTEXT_BYTES, fits, largest_batch, memory_on
 from graphcost.frontends.options import LoadOptions
+from graphcost.global_batch import at_global_batch
 from graphcost.graph import build_graph, totals
 from graphcost.inference_graph import signs_of_inference
 from graphcost.ir import BatchSource, Model
@@ -76,6 +77,7 @@ def analyze_with(
 ) -> Analysis:
     """Load, plan, predict, judge. ``further`` adds to the result what only graph and plan know."""
     choice = resolve(options)
+    options = at_global_batch(options, choice)
     graph = build_graph(load_model(source, options.load, example_inputs))
     plan = plan_for(graph, choice)
     result = analyze_graph(graph, options, choice, command=command, rebatch_source=source, plan=plan)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from graphcost.analysis import analyze_graph, analyze_with
 from graphcost.arch import SYNCHRONOUS, architecture_named
-from graphcost.errors import PlacementError
+from graphcost.errors import PlacementError, UsageError
+from graphcost.global_batch import at_global_batch
 from graphcost.graph import build_graph
+from graphcost.parallel.mesh import is_mesh, parse_mesh
 from graphcost.placing import AnalysisOptions, resolve, with_arch
 from graphcost.planning import plan_for
 from graphcost.recipe import Recipe
@@ -66,19 +68,45 @@ def compare_model(
         architecture_named(name)
     base = with_arch(replace(options, gpus=1, servers=None), "single")
     resolve(base)  # names and cluster are checked before the file is read
-    graph = build_graph(load_model(source, options.load))
-    plans: dict[Recipe, StepPlan] = {}
-    results, refused = run_placements(graph, options, gpu_counts, archs, plans)
-    if not archs and options.profile != "paper":
-        for gpus in gpu_counts:
-            try:
-                meshes = best_meshes(graph, options, gpus, MESHES) if gpus > 1 else ()
-            except PlacementError as error:
-                refused.append(Refusal("tp x pp x dp", gpus, str(error)))
-                continue
-            done, not_possible = run_placements(graph, options, [gpus], meshes, plans) if meshes else ([], [])
+    results: list[Analysis] = []
+    refused: list[Refusal] = []
+    for graph, counts, sized in graphs_of(source, options, gpu_counts, archs):
+        plans: dict[Recipe, StepPlan] = {}
+        wanted = [(gpus, archs or _sensible(gpus)) for gpus in counts]
+        if not archs and options.profile != "paper":
+            for gpus in counts:
+                try:
+                    wanted.append((gpus, best_meshes(graph, sized, gpus, MESHES) if gpus > 1 else ()))
+                except PlacementError as error:
+                    refused.append(Refusal("tp x pp x dp", gpus, str(error)))
+        for gpus, names in wanted:
+            done, not_possible = run_placements(graph, sized, [gpus], names, plans) if names else ([], [])
             results, refused = results + done, refused + not_possible
     return _ranked(graph, results, refused)
+
+
+def graphs_of(
+    source: Any, options: AnalysisOptions, gpu_counts: Sequence[int], archs: Sequence[str]
+) -> Iterator[tuple[OpGraph, Sequence[int], AnalysisOptions]]:
+    """The graph with the numbers of GPUs that it is for: one for all, but for a batch of the whole job.
+
+    Raises ``UsageError`` for a global batch that a number of GPUs does not divide, or micro-batches of ``archs``.
+    """
+    if options.global_batch is None:
+        yield build_graph(load_model(source, options.load)), gpu_counts, options
+        return
+    counted = [name for name in archs if is_mesh(name) and parse_mesh(name).micro_batches]
+    if counted:
+        raise UsageError(f"--global-batch with --arch {counted[0]}: leave out mb, which would make it another batch")
+    sizes = [at_global_batch(one, resolve(one)) for one in (with_gpus(options, gpus) for gpus in gpu_counts)]
+    for gpus, sized in zip(gpu_counts, sizes, strict=True):
+        chosen = replace(options, load=sized.load, global_batch=None)
+        yield build_graph(load_model(source, chosen.load)), [gpus], chosen
+
+
+def with_gpus(options: AnalysisOptions, gpus: int) -> AnalysisOptions:
+    """``options`` for so many replicas, which any architecture of as many GPUs has the samples of."""
+    return with_arch(replace(options, gpus=gpus, servers=None), "allreduce" if gpus > 1 else "single")
 
 
 def analyze_in_detail(source: Any, options: AnalysisOptions, *, example_inputs: Any = None) -> Analysis:

@@ -67,6 +67,7 @@ class AnalysisOptions:
     max_comm_share: float = 0.5
     price_per_gpu_hour_usd: float | None = None
     max_batch: bool = False
+    global_batch: int | None = None
     load: LoadOptions = field(default_factory=LoadOptions)
 
 
@@ -109,6 +110,10 @@ def resolve(options: AnalysisOptions) -> Choice:
     if profile is Profile.PAPER and overlap is Overlap.BUCKETED:
         raise UsageError("--overlap bucketed: the paper's framework knows no buckets; use none or ideal")
     recipe = recipe_of(options)
+    if recipe.master_weights and recipe.precision.half_dtype is None:
+        raise UsageError(
+            f"--master-weights: weights of {recipe.precision} are their own masters; use bf16 or amp-bf16"
+        )
     if profile is Profile.PAPER:
         _refuse_in_paper(options)
     arch = architecture_named(options.arch or ("allreduce" if options.gpus > 1 else "single"))

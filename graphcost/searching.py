@@ -20,6 +20,7 @@ from graphcost.arch.product import Product
 from graphcost.described import samples_of
 from graphcost.errors import PlacementError, UsageError
 from graphcost.fitting import CONTEXT_BYTES, fits, memory_on
+from graphcost.global_batch import at_global_batch
 from graphcost.graph import build_graph
 from graphcost.hardware import Cluster
 from graphcost.ir import Model
@@ -88,6 +89,7 @@ def find_best(source: Any, options: AnalysisOptions, gpus: int, *, places: int =
     """
     if options.arch is not None or options.profile == "paper":
         raise UsageError("--best tries every product of parallelism; leave out --arch and --profile paper")
+    options = at_global_batch(options, resolve(replace(options, arch=f"dp={gpus}", gpus=gpus)))
     graph = build_graph(load_model(source, options.load))
     model: Model = graph.graph["model"]
     work = _Work(graph, options, gpus)

@@ -11,7 +11,9 @@ import click
 from graphcost.cli import completing
 from graphcost.cli import options as shared
 from graphcost.cli.completing import examples
+from graphcost.cli.option_kinds import Quantity
 from graphcost.cli.output import say, text_width, working_on, write_result
+from graphcost.cli.training_options import input_options, training_options
 from graphcost.comparison import Comparison, compare_model
 from graphcost.errors import GraphcostError, UsageError
 from graphcost.pareto import Pareto, pareto_model, priced_clusters
@@ -40,12 +42,11 @@ from graphcost.units import parse_share
 @shared.placement_options
 @shared.cluster_options
 @shared.size_options
-@shared.training_options
-@shared.input_options
+@shared.global_batch_option
+@training_options
+@input_options
 @shared.price_option
-@click.option(
-    "--max-comm-share", type=shared.Quantity(parse_share), metavar="SHARE", default="50%", show_default=True
-)
+@click.option("--max-comm-share", type=Quantity(parse_share), metavar="SHARE", default="50%", show_default=True)
 @click.option("--format", "form", type=click.Choice(list(COMPARE_FORMATS)), default="text", show_default=True)
 @click.option("--output", metavar="FILE", help="Write to a file instead of stdout.")
 @click.option(
