@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from graphcost.arch import Architecture, Placement, PsStyle, architecture_named
+from graphcost.arch import Architecture, Placement, PsOn, PsStyle, architecture_named
 from graphcost.arch.async_ps import AsyncParameterServer
 from graphcost.arch.product import Product
 from graphcost.device_db import load_cluster, load_device
@@ -37,6 +37,7 @@ class AnalysisOptions:
     ps: int | None = None
     ps_style: str = PsStyle.BYTEPS.value
     ps_colocated: bool = False
+    ps_on: str = PsOn.CPU.value
     gather_rows: bool = False
     half_gradients: bool = False
     master_weights: bool = False
@@ -163,6 +164,7 @@ def with_arch(options: AnalysisOptions, name: str) -> AnalysisOptions:
         ps=options.ps if name in SERVED else None,
         ps_style=options.ps_style if name in SERVED else PsStyle.BYTEPS.value,
         ps_colocated=options.ps_colocated and name in SERVED,
+        ps_on=options.ps_on if name in SERVED else PsOn.CPU.value,
         gather_rows=options.gather_rows and name == "allreduce",
         half_gradients=options.half_gradients and name == "allreduce",
     )
@@ -297,9 +299,12 @@ def _placement(options: AnalysisOptions, arch: Architecture, cluster: Cluster, p
         raise UsageError(f"--ps-colocated goes with --arch ps or async-ps, not {arch.name}")
     if options.ps_colocated and style.always_colocated:
         raise UsageError(f"--ps-colocated: {style} always keeps its variables on the workers; leave it out")
+    ps_on = named(PsOn, options.ps_on, "place for variables")
+    if ps_on is not PsOn.CPU and not (served and style.says_where):
+        raise UsageError(f"--ps-on {ps_on} goes with --ps-style grpc or tf-local; {style} says itself where it sums")
     if options.gather_rows and arch.name != "allreduce":
         raise UsageError(f"--gather-rows goes with --arch allreduce, not {arch.name}")
     return Placement(
         gpus, servers, ps, cluster, style, options.gather_rows, options.ps_colocated,
-        asynchronous=isinstance(arch, AsyncParameterServer),
+        asynchronous=isinstance(arch, AsyncParameterServer), ps_on=ps_on,
     )  # fmt: skip

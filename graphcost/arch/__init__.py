@@ -1,7 +1,16 @@
 """Training architectures, one file each; importing this package registers them all."""
 
 from graphcost.arch import allreduce, async_ps, data_parallel, local, parameter_server, pearl, product, single, zero
-from graphcost.arch._base import ARCHITECTURES, Architecture, Exchange, PaperTraffic, Payload, Placement, PsStyle
+from graphcost.arch._base import (
+    ARCHITECTURES,
+    Architecture,
+    Exchange,
+    PaperTraffic,
+    Payload,
+    Placement,
+    PsOn,
+    PsStyle,
+)
 from graphcost.arch.product import architecture_named
 
 SYNCHRONOUS = tuple(name for name in ARCHITECTURES if name != async_ps.AsyncParameterServer.name)
@@ -15,7 +24,7 @@ __all__ = [
     "PaperTraffic",
     "Payload",
     "Placement",
-    "PsStyle",
+    "PsOn", "PsStyle",
     "allreduce",
     "architecture_named",
     "async_ps",

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from graphcost.arch import ARCHITECTURES, PsStyle
+from graphcost.arch import ARCHITECTURES, PsOn, PsStyle
 from graphcost.cli import completing
 from graphcost.cli.option_kinds import F, Quantity, listed, stack
 from graphcost.cli.training_options import pipeline_of
@@ -76,6 +76,13 @@ placement_options = stack(
     click.option("--ps", type=int, help="Parameter servers (default: as many as worker servers)."),
     click.option(
         "--ps-colocated", is_flag=True, help="Parameter servers run on the workers' servers and share their network."
+    ),
+    listed(
+        "--ps-on",
+        default="cpu",
+        show_default=True,
+        metavar="|".join(PsOn),
+        help="Where variables lie under --ps-style grpc or tf-local.",
     ),
     listed(
         "--ps-style",

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from graphcost.arch import PsStyle
+from graphcost.arch import PsOn, PsStyle
 from graphcost.device_db import load_cluster, load_device
 from graphcost.hardware import Cluster
 from graphcost.links import LinkKind
@@ -50,6 +50,7 @@ class Job:
     overlap: str | None
     buckets: str
     ps_style: str = PsStyle.BYTEPS.value
+    ps_on: str = PsOn.CPU.value
 
     @property
     def ps(self) -> int:
@@ -112,6 +113,7 @@ def job_of(row: MeasuredRow) -> Job | Skipped:
         overlap=arch.get("overlap"),
         buckets=arch.get("buckets", "ddp"),
         ps_style=arch.get("ps_style", PsStyle.BYTEPS.value),
+        ps_on=PsOn.GPU.value if re.search(arch.get("gpu_where", "$^"), row.arch) else PsOn.CPU.value,
     )
 
 

@@ -50,7 +50,7 @@ def test_never_slower_than_waiting_for_each_other(
 @settings(max_examples=20, deadline=None)
 @given(st.integers(1, 32), st.integers(1, 8))
 def test_servers_bound_the_throughput(servers: int, ps: int) -> None:
-    """Everything pushed and pulled passes the fullest server: m 2 S/(P B) a step of all, at the 2.9 GB/s that TCP gives many streams."""
+    """Everything passes the fullest server: m 2 S/(P B) a step of all, at the 2.9 GB/s of many streams of TCP."""
     found = analysed("async-ps", servers, servers, ps=ps, network_bytes_per_s=12.5e9, network_kind="tcp")
     served_s = servers * 2 * GRADIENT_BYTES / (ps * 2.9e9)
     assert found.step.step_s >= served_s * 0.98
