@@ -113,8 +113,8 @@ def staleness_notes(placement: Placement) -> tuple[Finding, ...]:
     if not placement.asynchronous or not staleness(placement):
         return ()
     text = (
-        f"gradients are {staleness(placement)} updates of other workers old on average: each worker goes at its own "
-        "pace, and what that costs in convergence is not told"
+        f"gradients have a staleness of {staleness(placement)} (other workers' updates between pull and push, on "
+        "average): each worker goes at its own pace, and what that costs in convergence is not told"
     )
     return (Finding("staleness", "note", text, "step"),)
 

@@ -70,7 +70,7 @@ def test_a_full_server_by_hand() -> None:
 def test_staleness_is_said(style: str, updates: int) -> None:
     found = analysed("async-ps", 32, 4, ps_style=style)
     notes = [finding.message for finding in found.findings if finding.rule == "staleness"]
-    assert len(notes) == 1 and f"are {updates} updates of other workers old" in notes[0]
+    assert len(notes) == 1 and f"a staleness of {updates} (other workers' updates" in notes[0]
     assert not [f for f in analysed("ps", 32, 4).findings if f.rule == "staleness"]
     assert not [f for f in analysed("async-ps", 1, 1).findings if f.rule == "staleness"]
 
