@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from graphcost._version import __version__
+from graphcost.arch.async_ps import AsyncParameterServer
 from graphcost.arch.product import Product
 from graphcost.billing import bill_of
 from graphcost.counts import MemoryInfo
@@ -23,6 +24,7 @@ from graphcost.engine.roofs import roofs_of
 from graphcost.errors import GraphcostError, UsageError
 from graphcost.fitting import CONTEXT_BYTES, fits, largest_batch, memory_on
 from graphcost.frontends.options import LoadOptions
+from graphcost.global_batch import at_global_batch
 from graphcost.graph import build_graph, totals
 from graphcost.inference_graph import signs_of_inference
 from graphcost.ir import BatchSource, Model
@@ -30,7 +32,7 @@ from graphcost.parallel.division import DividedPlan
 from graphcost.per_op import op_rows
 from graphcost.placing import AnalysisOptions, Choice, resolve
 from graphcost.planning import plan_for
-from graphcost.predict import Profile, StepTime, predict_calibrated, predict_divided, predict_paper
+from graphcost.predict import Profile, StepTime, predict_async, predict_calibrated, predict_divided, predict_paper
 from graphcost.registry import did_you_mean
 from graphcost.result import (
     Analysis,
@@ -39,7 +41,7 @@ from graphcost.result import (
 )
 from graphcost.sources import as_values, load_model
 from graphcost.training import StepPlan
-from graphcost.verdict import findings_of, judge
+from graphcost.verdict import findings_of, judge, staleness_notes
 
 if TYPE_CHECKING:
     from graphcost.graph import OpGraph
@@ -60,6 +62,8 @@ def predict(plan: StepPlan, choice: Choice, options: AnalysisOptions) -> StepTim
     }  # fmt: skip
     if isinstance(plan, DividedPlan) and isinstance(choice.arch, Product):
         return predict_divided(plan, choice.arch, choice.placement, **how)
+    if isinstance(choice.arch, AsyncParameterServer):
+        return predict_async(plan, choice.arch, choice.placement, **how)
     return predict_calibrated(plan, choice.arch, choice.placement, **how)
 
 
@@ -73,6 +77,7 @@ def analyze_with(
 ) -> Analysis:
     """Load, plan, predict, judge. ``further`` adds to the result what only graph and plan know."""
     choice = resolve(options)
+    options = at_global_batch(options, choice)
     graph = build_graph(load_model(source, options.load, example_inputs))
     plan = plan_for(graph, choice)
     result = analyze_graph(graph, options, choice, command=command, rebatch_source=source, plan=plan)
@@ -114,6 +119,7 @@ def analyze_graph(
         bill=bill_of(step, choice, options, samples_of(plan, choice)),
         findings=(
             *_division_notes(plan),
+            *staleness_notes(choice.placement),
             *findings_of(step, verdict, plan, found, choice.placement, memory, options.max_comm_share),
             *(
                 signs_of_inference(model, larger=REBATCH if at_32 is not None else None)

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from graphcost.analysis import analyze_graph, analyze_with
-from graphcost.arch import ARCHITECTURES, architecture_named
-from graphcost.errors import PlacementError
+from graphcost.arch import SYNCHRONOUS, architecture_named
+from graphcost.errors import PlacementError, UsageError
+from graphcost.global_batch import at_global_batch
 from graphcost.graph import build_graph
+from graphcost.parallel.mesh import is_mesh, parse_mesh
 from graphcost.placing import AnalysisOptions, resolve, with_arch
 from graphcost.planning import plan_for
 from graphcost.recipe import Recipe
 from graphcost.result import Analysis
+from graphcost.searching import best_meshes
 from graphcost.sources import load_model
 from graphcost.training import StepPlan, memory_moments, plan_step
 
 if TYPE_CHECKING:
     from graphcost.graph import OpGraph
+
+
+MESHES = 4
+"""Meshes of tensor and pipeline parallelism beside the other architectures, for each number of GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +40,12 @@ class Refusal:
 def _sensible(gpus: int) -> tuple[str, ...]:
     """Architectures worth a row: one GPU has nothing to reduce, several are not ``single``."""
     alone = {"single", "ps"}
-    return tuple(name for name in ARCHITECTURES if (name in alone if gpus == 1 else name != "single"))
+    return tuple(name for name in SYNCHRONOUS if (name in alone if gpus == 1 else name != "single"))
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Results from fastest to slowest by samples per second, and what was refused."""
+    """Results from fastest to slowest by samples per second, what does not fit behind, and what was refused."""
 
     name: str
     source: str
@@ -52,6 +59,8 @@ def compare_model(
 ) -> Comparison:
     """Analyse ``source`` once per architecture and GPU count; the graph is loaded once, and planned once per recipe.
 
+    Without ``archs`` the best meshes of tensor and pipeline parallelism are among them (``searching``).
+
     An architecture that a placement cannot hold is refused by name; where none is left,
     raises ``PlacementError``.
     """
@@ -59,8 +68,45 @@ def compare_model(
         architecture_named(name)
     base = with_arch(replace(options, gpus=1, servers=None), "single")
     resolve(base)  # names and cluster are checked before the file is read
-    graph = build_graph(load_model(source, options.load))
-    return _ranked(graph, *run_placements(graph, options, gpu_counts, archs, {}))
+    results: list[Analysis] = []
+    refused: list[Refusal] = []
+    for graph, counts, sized in graphs_of(source, options, gpu_counts, archs):
+        plans: dict[Recipe, StepPlan] = {}
+        wanted = [(gpus, archs or _sensible(gpus)) for gpus in counts]
+        if not archs and options.profile != "paper":
+            for gpus in counts:
+                try:
+                    wanted.append((gpus, best_meshes(graph, sized, gpus, MESHES) if gpus > 1 else ()))
+                except PlacementError as error:
+                    refused.append(Refusal("tp x pp x dp", gpus, str(error)))
+        for gpus, names in wanted:
+            done, not_possible = run_placements(graph, sized, [gpus], names, plans) if names else ([], [])
+            results, refused = results + done, refused + not_possible
+    return _ranked(graph, results, refused)
+
+
+def graphs_of(
+    source: Any, options: AnalysisOptions, gpu_counts: Sequence[int], archs: Sequence[str]
+) -> Iterator[tuple[OpGraph, Sequence[int], AnalysisOptions]]:
+    """The graph with the numbers of GPUs that it is for: one for all, but for a batch of the whole job.
+
+    Raises ``UsageError`` for a global batch that a number of GPUs does not divide, or micro-batches of ``archs``.
+    """
+    if options.global_batch is None:
+        yield build_graph(load_model(source, options.load)), gpu_counts, options
+        return
+    counted = [name for name in archs if is_mesh(name) and parse_mesh(name).micro_batches]
+    if counted:
+        raise UsageError(f"--global-batch with --arch {counted[0]}: leave out mb, which would make it another batch")
+    sizes = [at_global_batch(one, resolve(one)) for one in (with_gpus(options, gpus) for gpus in gpu_counts)]
+    for gpus, sized in zip(gpu_counts, sizes, strict=True):
+        chosen = replace(options, load=sized.load, global_batch=None)
+        yield build_graph(load_model(source, chosen.load)), [gpus], chosen
+
+
+def with_gpus(options: AnalysisOptions, gpus: int) -> AnalysisOptions:
+    """``options`` for so many replicas, which any architecture of as many GPUs has the samples of."""
+    return with_arch(replace(options, gpus=gpus, servers=None), "allreduce" if gpus > 1 else "single")
 
 
 def analyze_in_detail(source: Any, options: AnalysisOptions, *, example_inputs: Any = None) -> Analysis:
@@ -81,11 +127,16 @@ def analyze_in_detail(source: Any, options: AnalysisOptions, *, example_inputs: 
 
 
 def _ranked(graph: OpGraph, results: Sequence[Analysis], refused: Sequence[Refusal]) -> Comparison:
-    """By throughput of one GPU; raises ``PlacementError`` where nothing could be placed."""
+    """What fits first, by throughput of one GPU; raises ``PlacementError`` where nothing could be placed."""
     if not results:
         raise PlacementError("; ".join(entry.reason for entry in refused))
     ranked = sorted(
-        results, key=lambda result: (result.step.step_s / (result.placement.gpus or 1), result.placement.gpus)
+        results,
+        key=lambda one: (
+            not one.training.memory.fits,
+            one.step.step_s / (one.placement.gpus or 1),
+            one.placement.gpus,
+        ),
     )
     model = graph.graph["model"]
     return Comparison(model.name, model.source, tuple(ranked), tuple(refused), ranked[0].model.notes)

@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from graphcost.comparison import run_placements
+from graphcost.comparison import graphs_of, run_placements
 from graphcost.device_db import cluster_names, load_cluster
 from graphcost.errors import PlacementError, UsageError
-from graphcost.graph import build_graph
 from graphcost.placing import AnalysisOptions, resolve, with_arch
 from graphcost.recipe import Recipe
 from graphcost.result import Analysis
-from graphcost.sources import load_model
 from graphcost.training import StepPlan
 from graphcost.units import MILLION
 
@@ -115,18 +113,18 @@ def pareto_model(
     for name in clusters:
         load_cluster(name)
     resolve(with_arch(replace(options, cluster=clusters[0], gpus=1, servers=None), "single"))
-    graph = build_graph(load_model(source, options.load))
-    plans: dict[Recipe, StepPlan] = {}
     results: list[Analysis] = []
     refused: list[NotPossible] = []
-    for name in dict.fromkeys(clusters):
-        try:
-            done, not_possible = run_placements(graph, replace(options, cluster=name), gpu_counts, archs, plans)
-        except UsageError as error:  # a device without the precision, say: the others go on
-            refused.append(NotPossible(name, None, None, str(error)))
-            continue
-        results += done
-        refused += [NotPossible(name, one.arch, one.gpus, one.reason) for one in not_possible]
+    for graph, counts, sized in graphs_of(source, replace(options, cluster=clusters[0]), gpu_counts, archs):
+        plans: dict[Recipe, StepPlan] = {}
+        for name in dict.fromkeys(clusters):
+            try:
+                done, not_possible = run_placements(graph, replace(sized, cluster=name), counts, archs, plans)
+            except UsageError as error:  # a device without the precision, say: the others go on
+                refused.append(NotPossible(name, None, None, str(error)))
+                continue
+            results += done
+            refused += [NotPossible(name, one.arch, one.gpus, one.reason) for one in not_possible]
     if not results:
         raise PlacementError("; ".join(dict.fromkeys(one.reason for one in refused)))
     model = graph.graph["model"]

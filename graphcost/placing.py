@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from graphcost.arch import Architecture, Placement, PsStyle, architecture_named
+from graphcost.arch import Architecture, Placement, PsOn, PsStyle, architecture_named
+from graphcost.arch.async_ps import AsyncParameterServer
 from graphcost.arch.product import Product
 from graphcost.device_db import load_cluster, load_device
 from graphcost.engine.input import InputPipeline
@@ -19,6 +20,9 @@ from graphcost.registry import did_you_mean
 from graphcost.units import MIB, parse_bytes
 
 DEFAULT_CLUSTER = "dgx-a100"
+SERVED = frozenset({"ps", "async-ps"})
+"""Architectures with parameter servers."""
+
 MOST_MICRO_BATCHES = 65_536
 """assumed: no job sums more, and a trace shows every one of them."""
 
@@ -33,8 +37,10 @@ class AnalysisOptions:
     ps: int | None = None
     ps_style: str = PsStyle.BYTEPS.value
     ps_colocated: bool = False
+    ps_on: str = PsOn.CPU.value
     gather_rows: bool = False
     half_gradients: bool = False
+    master_weights: bool = False
     straggler_spread: float = 0.0
     cluster: str | None = None
     device: str | None = None
@@ -62,6 +68,7 @@ class AnalysisOptions:
     max_comm_share: float = 0.5
     price_per_gpu_hour_usd: float | None = None
     max_batch: bool = False
+    global_batch: int | None = None
     load: LoadOptions = field(default_factory=LoadOptions)
 
 
@@ -104,6 +111,10 @@ def resolve(options: AnalysisOptions) -> Choice:
     if profile is Profile.PAPER and overlap is Overlap.BUCKETED:
         raise UsageError("--overlap bucketed: the paper's framework knows no buckets; use none or ideal")
     recipe = recipe_of(options)
+    if recipe.master_weights and recipe.precision.half_dtype is None:
+        raise UsageError(
+            f"--master-weights: weights of {recipe.precision} are their own masters; use bf16 or amp-bf16"
+        )
     if profile is Profile.PAPER:
         _refuse_in_paper(options)
     arch = architecture_named(options.arch or ("allreduce" if options.gpus > 1 else "single"))
@@ -111,7 +122,7 @@ def resolve(options: AnalysisOptions) -> Choice:
         arch, options, recipe = _product(arch, options, recipe, profile)
     if recipe.half_gradients and arch.name != "allreduce":
         raise UsageError(f"--half-gradients goes with --arch allreduce, not {arch.name}")
-    if recipe.half_gradients and recipe.precision.weight_bytes < 4:
+    if recipe.half_gradients and recipe.weight_bytes < 4:
         raise UsageError(f"--half-gradients: gradients of {recipe.precision} have 2 bytes already")
     cluster = cluster_of(options)
     placement = _placement(options, arch, cluster, profile)
@@ -150,9 +161,10 @@ def with_arch(options: AnalysisOptions, name: str) -> AnalysisOptions:
     return replace(
         options,
         arch=name,
-        ps=options.ps if name == "ps" else None,
-        ps_style=options.ps_style if name == "ps" else PsStyle.BYTEPS.value,
-        ps_colocated=options.ps_colocated and name == "ps",
+        ps=options.ps if name in SERVED else None,
+        ps_style=options.ps_style if name in SERVED else PsStyle.BYTEPS.value,
+        ps_colocated=options.ps_colocated and name in SERVED,
+        ps_on=options.ps_on if name in SERVED else PsOn.CPU.value,
         gather_rows=options.gather_rows and name == "allreduce",
         half_gradients=options.half_gradients and name == "allreduce",
     )
@@ -182,6 +194,7 @@ def recipe_of(options: AnalysisOptions) -> Recipe:
         freeze=options.freeze,
         recompute=options.recompute,
         half_gradients=options.half_gradients,
+        master_weights=options.master_weights,
         accumulate=options.accumulate,
         clip=options.clip_grad,
         lookups=lookups_of(options.lookups),
@@ -262,7 +275,8 @@ def _placement(options: AnalysisOptions, arch: Architecture, cluster: Cluster, p
     gpus = options.gpus
     needed = -(-gpus // cluster.server.gpus)
     servers = options.servers if options.servers is not None else needed
-    if options.servers is None and arch.name == "ps" and profile is Profile.PAPER:
+    served = arch.name in SERVED
+    if options.servers is None and served and profile is Profile.PAPER:
         servers = gpus
     if servers < needed:
         raise PlacementError(
@@ -273,18 +287,24 @@ def _placement(options: AnalysisOptions, arch: Architecture, cluster: Cluster, p
         raise PlacementError(f"--servers {servers}: {gpus} GPUs cannot be spread over more servers than GPUs")
     if cluster.max_servers is not None and servers > cluster.max_servers:
         raise PlacementError(f"{servers} servers of {cluster.id}: the cluster has {cluster.max_servers}")
-    if options.ps is not None and arch.name != "ps":
-        raise UsageError(f"--ps goes with --arch ps, not {arch.name}")
+    if options.ps is not None and not served:
+        raise UsageError(f"--ps goes with --arch ps or async-ps, not {arch.name}")
     if options.ps is not None and options.ps < 1:
         raise UsageError(f"--ps {options.ps}: at least one parameter server")
-    ps = (options.ps if options.ps is not None else servers) if arch.name == "ps" else 0
+    ps = (options.ps if options.ps is not None else servers) if served else 0
     style = named(PsStyle, options.ps_style, "style of parameter servers")
-    if style is not PsStyle.BYTEPS and arch.name != "ps":
-        raise UsageError(f"--ps-style goes with --arch ps, not {arch.name}")
-    if options.ps_colocated and arch.name != "ps":
-        raise UsageError(f"--ps-colocated goes with --arch ps, not {arch.name}")
+    if style is not PsStyle.BYTEPS and not served:
+        raise UsageError(f"--ps-style goes with --arch ps or async-ps, not {arch.name}")
+    if options.ps_colocated and not served:
+        raise UsageError(f"--ps-colocated goes with --arch ps or async-ps, not {arch.name}")
     if options.ps_colocated and style.always_colocated:
         raise UsageError(f"--ps-colocated: {style} always keeps its variables on the workers; leave it out")
+    ps_on = named(PsOn, options.ps_on, "place for variables")
+    if ps_on is not PsOn.CPU and not (served and style.says_where):
+        raise UsageError(f"--ps-on {ps_on} goes with --ps-style grpc or tf-local; {style} says itself where it sums")
     if options.gather_rows and arch.name != "allreduce":
         raise UsageError(f"--gather-rows goes with --arch allreduce, not {arch.name}")
-    return Placement(gpus, servers, ps, cluster, style, options.gather_rows, options.ps_colocated)
+    return Placement(
+        gpus, servers, ps, cluster, style, options.gather_rows, options.ps_colocated,
+        asynchronous=isinstance(arch, AsyncParameterServer), ps_on=ps_on,
+    )  # fmt: skip

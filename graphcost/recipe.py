@@ -43,6 +43,7 @@ class Execution(StrEnum):
     """How operators are launched."""
 
     EAGER = "eager"
+    FUSED = "fused"  # eager, with the pointwise chains that Megatron-LM writes as kernels by hand
     COMPILED = "compiled"
 
 
@@ -201,6 +202,9 @@ class Recipe:
     bf16_compress_hook, Horovod's Compression.fp16).
     ``keep_gradients``: gradients are zeroed and added to instead of freed and written
     (torch before 2.0).
+    ``master_weights``: weights and their gradients are held in the half format, and the optimizer
+    updates fp32 copies of its own (Apex at level O2, Megatron-LM, DeepSpeed, FSDP's mixed precision).
+    ``host_factor``: host time of a launch over that of torch's own modules on the mean machine.
     """
 
     optimizer: Optimizer = OPTIMIZERS["adam"]
@@ -219,6 +223,18 @@ class Recipe:
     half_ops: frozenset[str] = frozenset()
     keep_gradients: bool = False
     half_gradients: bool = False
+    master_weights: bool = False
+    host_factor: float = 1.0
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of a stored weight, and of its gradient."""
+        return 2 if self.master_weights else self.precision.weight_bytes
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of a value that the optimizer keeps and updates."""
+        return 4 if self.master_weights else self.precision.weight_bytes
 
     @property
     def wire_share(self) -> float:
@@ -236,14 +252,29 @@ class Recipe:
         Sums of micro-batches; casts around the exchange; the scaler's unscaling and check;
         the norm and the scaling of a clipped gradient; the optimizer.
         """
+        return (*self.gradient_passes(), *self.state_passes())
+
+    def gradient_passes(self) -> tuple[tuple[str, Pass], ...]:
+        """Those over gradients as the backward pass leaves them, ``weight_bytes`` a value."""
         found: list[tuple[str, Pass]] = [("accumulate", (2, 1))] * (self.accumulate - 1)
         if self.half_gradients:
             found += [("to 2 bytes", (1, 1)), ("from 2 bytes", (1, 1))]  # upper bound: one side is half as wide
         if self.keep_gradients:
             found += [("add gradient", (2, 1)), ("zero gradient", (0, 1))]
-        if self.precision.scales_loss:
+        if self.master_weights:  # the optimizer's first kernel reads the gradient, its last writes the weight
+            found += [("overflow check", (1, 0))] * self.precision.scales_loss
+            found.append(("gradient in, weight out", (1, 1)))
+        return tuple(found) if self.trains else ()
+
+    def state_passes(self) -> tuple[tuple[str, Pass], ...]:
+        """Those over what the optimizer updates, ``state_bytes`` a value."""
+        found: list[tuple[str, Pass]] = []
+        if self.precision.scales_loss and not self.master_weights:
             found.append(("unscale", (1, 1)))
         if self.clip:
             found += [("gradient norm", (1, 0)), ("clip", (1, 1))]
-        found += [(self.optimizer.name, one) for one in self.optimizer.passes(self.kernels)]
+        first, *others = self.optimizer.passes(self.kernels) or ((0, 0),)
+        if self.master_weights:  # its gradient is in half the bytes
+            first = (max(0, first[0] - 1), first[1])
+        found += [(self.optimizer.name, one) for one in (first, *others) if one != (0, 0)]
         return tuple(found) if self.trains else ()

@@ -20,6 +20,7 @@ from graphcost.arch.product import Product
 from graphcost.described import samples_of
 from graphcost.errors import PlacementError, UsageError
 from graphcost.fitting import CONTEXT_BYTES, fits, memory_on
+from graphcost.global_batch import at_global_batch
 from graphcost.graph import build_graph
 from graphcost.hardware import Cluster
 from graphcost.ir import Model
@@ -38,7 +39,7 @@ from graphcost.parallel.planning import (
     share_of,
 )
 from graphcost.parallel.schedule import bubble_s, in_flight
-from graphcost.placing import AnalysisOptions, Choice, resolve
+from graphcost.placing import AnalysisOptions, Choice, resolve, with_arch
 from graphcost.predict import StepTime
 from graphcost.sources import load_model
 from graphcost.training import Memory, StepPlan, plan_step
@@ -88,6 +89,7 @@ def find_best(source: Any, options: AnalysisOptions, gpus: int, *, places: int =
     """
     if options.arch is not None or options.profile == "paper":
         raise UsageError("--best tries every product of parallelism; leave out --arch and --profile paper")
+    options = at_global_batch(options, resolve(replace(options, arch=f"dp={gpus}", gpus=gpus)))
     graph = build_graph(load_model(source, options.load))
     model: Model = graph.graph["model"]
     work = _Work(graph, options, gpus)
@@ -105,10 +107,27 @@ def find_best(source: Any, options: AnalysisOptions, gpus: int, *, places: int =
     )  # fmt: skip
 
 
-class _Work:
-    """What is worked out once: shares by tensor parallel size, divisions by stages and chunks."""
+def best_meshes(graph: OpGraph, options: AnalysisOptions, gpus: int, places: int) -> tuple[str, ...]:
+    """Names of the fastest meshes that divide the model and fit, best first.
 
-    def __init__(self, graph: OpGraph, options: AnalysisOptions, gpus: int) -> None:
+    Raises ``PlacementError`` with the reasons where there is none.
+    """
+    work = _Work(graph, with_arch(options, f"dp={gpus}"), gpus, divided=True)
+    found = work.run(places)
+    if not found:
+        reasons = "; ".join(f"{count} x {why}" for why, count in work.ruled_out.most_common(2))
+        raise PlacementError(f"no mesh of tensor and pipeline parallelism: {reasons or 'one GPU cannot be divided'}")
+    return tuple(one.arch for one in found)
+
+
+class _Work:
+    """What is worked out once: shares by tensor parallel size, divisions by stages and chunks.
+
+    ``divided``: only meshes that divide the model, none of replicas alone.
+    """
+
+    def __init__(self, graph: OpGraph, options: AnalysisOptions, gpus: int, *, divided: bool = False) -> None:
+        self._divided = divided
         self.base = resolve(replace(options, arch=f"dp={gpus}", gpus=gpus))
         self.options, self.gpus, self.graph = options, gpus, graph
         self.ruled_out: Counter[str] = Counter()
@@ -151,6 +170,8 @@ class _Work:
                 self.ruled_out[str(share)] += 1
                 continue
             for pp, chunks in product(_divisors(self.gpus // tp), CHUNKS):
+                if self._divided and tp * pp == 1:
+                    continue
                 meshes = list(self._with_zero(tp, pp, chunks, share))
                 if not meshes:
                     continue

@@ -5,12 +5,13 @@ from __future__ import annotations
 from enum import StrEnum
 
 from graphcost.arch import Placement
+from graphcost.arch.async_ps import staleness
 from graphcost.counts import MemoryInfo
 from graphcost.engine.curves import stand_ins
 from graphcost.errors import CoverageError
 from graphcost.graph import GraphTotals
 from graphcost.predict import StepTime
-from graphcost.predict.step_time import BUBBLE
+from graphcost.predict.step_time import BUBBLE, QUEUE
 from graphcost.result import Analysis, Finding
 from graphcost.training import StepPlan
 from graphcost.units import format_bandwidth, format_bytes, format_seconds, format_share
@@ -43,6 +44,8 @@ def reason_of(step: StepTime, plan: StepPlan) -> str:
     worst = max(waiting, key=lambda message: message.exposed_s)
     if worst.what == BUBBLE:
         return f"{BUBBLE}: {format_seconds(worst.exposed_s)} in which a stage waits for the others; {worst.source}"
+    if worst.what == QUEUE:
+        return f"{QUEUE}: {format_seconds(worst.exposed_s)} more than a worker's own step; {worst.formula}"
     if not worst.bytes:
         return f"{worst.what}: {format_seconds(worst.exposed_s)} that no link explains; every exchange is shorter"
     rate = worst.bytes / worst.time_s if worst.time_s else 0.0
@@ -103,6 +106,17 @@ def findings_of(
         text = f"{device.id} has no curve for {op_class}: {count} kernels are timed by that of {instead}"
         findings.append(Finding("no-curve", "note", text, op_class))
     return tuple(findings)
+
+
+def staleness_notes(placement: Placement) -> tuple[Finding, ...]:
+    """How old gradients are where workers do not wait for each other."""
+    if not placement.asynchronous or not staleness(placement):
+        return ()
+    text = (
+        f"gradients have a staleness of {staleness(placement)} (other workers' updates between pull and push, on "
+        "average): each worker goes at its own pace, and what that costs in convergence is not told"
+    )
+    return (Finding("staleness", "note", text, "step"),)
 
 
 def require_coverage(result: Analysis, least: float | None) -> None:

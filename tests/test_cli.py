@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
@@ -202,10 +203,36 @@ def test_compare_ranks_and_names_what_cannot_be(capsys: pytest.CaptureFixture[st
     rates = [result["step"]["samples_per_s"] for result in data["results"]]
     assert code == 0 and rates == sorted(rates, reverse=True)
     held = {"local", "ps", "allreduce", "pearl", "zero1", "zero2", "zero3", "dataparallel"}
-    assert {result["placement"]["arch"] for result in data["results"]} == held
+    archs = {result["placement"]["arch"] for result in data["results"]}
+    assert {arch for arch in archs if "=" not in arch} == held
+    meshes = [r for r in data["results"] if "=" in r["placement"]["arch"]]
+    assert all(r["training"]["memory"]["fits"] for r in meshes)
+    assert {gpus: sum(r["placement"]["gpus"] == gpus for r in meshes) for gpus in (8, 16)} == {8: 4, 16: 4}
     assert {(entry["arch"], entry["gpus"]) for entry in data["refused"]} == {
         (one, 16) for one in ("local", "pearl", "dataparallel")
     }
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_compare_cuts_no_memory_at_any_width(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    model = ("zoo:gpt2-xl", "--gpus", "8", "--batch", "4", "--quiet")
+    _, out, _ = run(capsys, "compare", *model)
+    head, names, *rest = out.splitlines()
+    rows = rest[: rest.index("")]
+    assert head.endswith("fastest first, what does not fit behind")
+    assert names.split()[-2:] == ["memory", "fits"]
+    assert all(row.split()[-1] in ("yes", "no") and row.split()[-2] in ("GB", "MB") for row in rows)
+    assert "…" not in "".join(rows) and max(map(len, rows)) <= width
+    fits = [row.split()[-1] for row in rows]
+    assert fits == sorted(fits, reverse=True) and {"yes", "no"} == set(fits)  # those that fit come first
+    _, table, _ = run(capsys, "compare", *model, "--format", "csv")
+    found = {row["arch"]: row for row in csv.DictReader(table.splitlines())}
+    assert found["zero3"]["fits"] == "True" and found["allreduce"]["fits"] == "False"
+    assert float(found["zero3"]["bubble_s"]) == 0
+    assert all(float(row["bubble_s"]) > 0 for arch, row in found.items() if "pp=" in arch and "pp=1," not in arch)
 
 
 def test_a_saved_graph_is_a_model(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_columns_are_what_the_profile_charges(arch: str, source: str) -> None:
     assert found.input_bytes == charged.input_bytes
     assert found.dense_weight_bytes is not None and found.sparse_weight_bytes is not None
     assert found.dense_weight_bytes + found.sparse_weight_bytes == pytest.approx(charged.weight_bytes)
-    assert (found.sparse_weight_bytes > 0) == (source == "dlrm-small" and arch in ("ps", "pearl"))
+    assert (found.sparse_weight_bytes > 0) == (source == "dlrm-small" and arch in ("ps", "async-ps", "pearl"))
     assert found.unknown == ()
 
 

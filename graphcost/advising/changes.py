@@ -12,7 +12,7 @@ from functools import partial
 from math import log
 from typing import Any
 
-from graphcost.arch import ARCHITECTURES, Architecture, Placement, PsStyle
+from graphcost.arch import ARCHITECTURES, SYNCHRONOUS, Architecture, Placement, PsStyle
 from graphcost.engine.timeline import Overlap
 from graphcost.errors import PlacementError
 from graphcost.hardware import peak_dtype
@@ -152,7 +152,8 @@ def _arch(base: Outcome) -> Iterator[Change]:
     if place.gpus == 1:
         return
     fullest = place.cluster.server.gpus
-    for name, arch in ARCHITECTURES.items():
+    for name in SYNCHRONOUS:
+        arch = ARCHITECTURES[name]
         if name in (now, "single", "dataparallel") or (name == "pearl" and not base.plan.rows_bytes):
             continue  # nn.DataParallel is what torch advises against; without lookup tables PEARL is AllReduce
         held = _holds(arch, replace(place, servers=-(-place.gpus // fullest)))

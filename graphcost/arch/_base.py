@@ -30,9 +30,21 @@ class PsStyle(StrEnum):
     MXNET = "mxnet"  # kvstore device: summed on one GPU of each server
 
     @property
+    def says_where(self) -> bool:
+        """Whether its variables may lie on CPUs or on GPUs; BytePS sums on CPUs, MXNet's ``device`` on GPUs."""
+        return self in (PsStyle.GRPC, PsStyle.TF_LOCAL)
+
+    @property
     def always_colocated(self) -> bool:
         """Whether its variables are on the workers' servers in any case."""
         return self in (PsStyle.TF_LOCAL, PsStyle.MXNET)
+
+
+class PsOn(StrEnum):
+    """What holds the variables of parameter servers."""
+
+    CPU = "cpu"  # the memory of hosts
+    GPU = "gpu"  # GPUs of those hosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +53,8 @@ class Placement:
 
     ``ps_style``: whose parameter servers. ``gather_rows``: AllReduce sends tables marked
     sparse as rows that every GPU gathers, as Horovod does with IndexedSlices. ``ps_colocated``:
-    parameter servers are processes on the workers' servers and share their network.
+    parameter servers are processes on the workers' servers and share their network. ``asynchronous``:
+    worker servers go on without waiting for each other. ``ps_on``: what holds the variables.
     """
 
     gpus: int
@@ -51,6 +64,8 @@ class Placement:
     ps_style: PsStyle = PsStyle.BYTEPS
     gather_rows: bool = False
     ps_colocated: bool = False
+    asynchronous: bool = False
+    ps_on: PsOn = PsOn.CPU
 
     @property
     def gpus_per_server(self) -> int:

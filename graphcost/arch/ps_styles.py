@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from graphcost.arch._base import Exchange, Payload, Placement, PsStyle
+from graphcost.arch._base import Exchange, Payload, Placement, PsOn, PsStyle
 from graphcost.collectives import push_or_pull_s
 from graphcost.engine.timeline import Bucketing
 from graphcost.network.links import EffectiveLink, effective, inside, many_streams
@@ -30,6 +30,24 @@ def ps_exchanges(payload: Payload, placement: Placement) -> tuple[Exchange, ...]
     if not payload or sum(part_bytes for part_bytes, _ in payload) == 0:
         return ()
     return _STYLES[placement.ps_style](payload, placement)
+
+
+def serving_s(payload: Payload, placement: Placement) -> float:
+    """Seconds that the fullest parameter server's network is busy for one step of every worker.
+
+    What comes in and what goes out are added, as in the measured forms. 0 where variables lie on the workers:
+    what a server sends then is what it takes in, whoever waits.
+    """
+    size, ps = _size(payload), placement.ps
+    if not ps or not size or placement.ps_style.always_colocated:
+        return 0.0
+    rate, imbalance, senders = many_streams(placement.cluster, placement.servers).bytes_per_s, 1.0, 1
+    if placement.ps_style is PsStyle.GRPC:
+        rate = min(rate, _constants()["grpc"]["process_bytes_per_s"])
+        imbalance = max(1.0, ps * max(part_bytes for part_bytes, _ in payload) / size)
+        senders = placement.gpus_per_server
+    _, to_servers = _crossing(replace(placement, asynchronous=False), senders)
+    return 2 * imbalance * to_servers * size / (ps * rate)
 
 
 def _byteps(payload: Payload, placement: Placement) -> tuple[Exchange, ...]:
@@ -68,7 +86,8 @@ def _grpc(payload: Payload, placement: Placement) -> tuple[Exchange, ...]:
     """Every GPU pulls (exposed) and pushes (hides) by itself, through one process a server.
 
     A variable is not split, so the largest decides how full the fullest server is:
-    ``max(g S/B, k n S/(P B))``, ``k = P largest/S``, and the copy between host and GPU.
+    ``max(g S/B, k n S/(P B))``, ``k = P largest/S``, and the copy between host and GPU; where variables lie on
+    GPUs, the fullest server copies beside its network what reaches it.
     """
     table, size = _constants()["grpc"], _size(payload)
     found = many_streams(placement.cluster, placement.servers)
@@ -78,25 +97,34 @@ def _grpc(payload: Payload, placement: Placement) -> tuple[Exchange, ...]:
     ps = max(1, placement.ps)
     imbalance = max(1.0, ps * max(part_bytes for part_bytes, _ in payload) / size)
     from_host, to_servers = _crossing(placement, placement.gpus_per_server)
+    on_gpu = placement.ps_on is PsOn.GPU
 
     def seconds(size_bytes: float) -> float:
         over_network = push_or_pull_s(
             size_bytes, from_host, to_servers, ps, imbalance,
             network.bytes_per_s, network.bytes_per_s, network.latency_s,
         )  # fmt: skip
-        return over_network + sharing * size_bytes / host.bytes_per_s
+        copied_s = imbalance * to_servers / ps * size_bytes / host.bytes_per_s if on_gpu else 0.0
+        return max(over_network, copied_s) + sharing * size_bytes / host.bytes_per_s
 
-    formula = _formula(f"max(g S/B, k n S/(P B)) with k = {imbalance:.2g}, and a copy over PCIe", placement)
+    beside = ", k n S/(P PCIe)" if on_gpu else ""
+    formula = _formula(f"max(g S/B, k n S/(P B){beside}) with k = {imbalance:.2g}, and a copy over PCIe", placement)
     return _pull_and_push(payload, placement, network, seconds, formula, table)
 
 
 def _tf_local(payload: Payload, placement: Placement) -> tuple[Exchange, ...]:
-    """Summed in the server, variables on the workers: a host copy and ``(m-1)/m S/B``; the pull is exposed."""
+    """Summed in the server, variables on the workers: a host copy and ``(m-1)/m S/B``; the pull is exposed.
+
+    Variables on the GPUs are dealt out among them: each GPU copies the ``(g-1)/g`` that others hold.
+    """
     table = _constants()["tf-local"]
     network = many_streams(placement.cluster, placement.servers)
     server = placement.cluster.server
     uplinks = -(-server.gpus // (server.pcie_gpus_sharing or 1))
-    copies = max(1.0, placement.gpus_per_server / uplinks)
+    per_server = placement.gpus_per_server
+    copies, form = max(1.0, per_server / uplinks), "g/uplinks S/B of PCIe"
+    if placement.ps_on is PsOn.GPU:
+        copies, form = (per_server - 1) / per_server, "(g-1)/g S/B of PCIe"
     away = (placement.servers - 1) / placement.servers
     host_bytes_per_s: float = min(table["host_bytes_per_s"], server.pcie.bytes_per_s)
 
@@ -104,7 +132,7 @@ def _tf_local(payload: Payload, placement: Placement) -> tuple[Exchange, ...]:
         return copies * size_bytes / host_bytes_per_s + away * size_bytes / network.bytes_per_s
 
     link = network if placement.servers > 1 else effective(server.pcie, "pcie")
-    return _pull_and_push(payload, placement, link, seconds, "g/uplinks S/B of PCIe + (m-1)/m S/B", table)
+    return _pull_and_push(payload, placement, link, seconds, f"{form} + (m-1)/m S/B", table)
 
 
 def _mxnet(payload: Payload, placement: Placement) -> tuple[Exchange, ...]:
@@ -145,13 +173,16 @@ def _crossing(placement: Placement, senders_per_host: int) -> tuple[float, float
     """Copies of ``S`` that leave one worker server, and that reach the fullest server's network in ``1/P`` parts.
 
     Co-located processes are dealt out evenly: the emptiest host keeps ``floor(P/m)`` parts of
-    its workers' gradients, the fullest takes in ``ceil(P/m)`` from everyone else's.
+    its workers' gradients, the fullest takes in ``ceil(P/m)`` from everyone else's. Asynchronous workers are
+    out of step: one of them has the servers to itself, and ``serving_s`` says how many they can serve.
     """
     hosts, ps = placement.servers, max(1, placement.ps)
+    at_once = 1 if placement.asynchronous else hosts
     if not placement.ps_colocated:
-        return float(senders_per_host), float(senders_per_host * hosts)
+        return float(senders_per_host), float(senders_per_host * at_once)
     fewest, most = ps // hosts, -(-ps // hosts)
-    return senders_per_host * (1 - fewest / ps), float(senders_per_host * (hosts - 1) * most)
+    others = min(hosts - 1, at_once)
+    return senders_per_host * (1 - fewest / ps), float(senders_per_host * others * most)
 
 
 def _formula(apart: str, placement: Placement) -> str:

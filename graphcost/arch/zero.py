@@ -119,7 +119,7 @@ def _uses(plan: StepPlan, phase: Phase) -> Payload:
         first.setdefault(op.id, position)
     if not ops:
         return ()
-    share = 2 / plan.precision.weight_bytes if plan.precision.is_amp else 1.0
+    share = 2 / plan.recipe.weight_bytes if plan.precision.is_amp else 1.0
     uses = [
         (share * gradient.bytes, first.get(plan.backward[gradient.ready_index].id, 0)) for gradient in plan.gradients
     ]

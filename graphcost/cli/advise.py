@@ -11,6 +11,7 @@ from graphcost.cli import options as shared
 from graphcost.cli.analyze import check_coverage, exit_code_of, tell
 from graphcost.cli.completing import examples
 from graphcost.cli.output import text_width, working_on, write_reports
+from graphcost.cli.training_options import input_options, training_options
 from graphcost.report.advice import ADVICE_FORMATS, render_advice
 
 
@@ -28,8 +29,8 @@ from graphcost.report.advice import ADVICE_FORMATS, render_advice
 @shared.placement_options
 @shared.cluster_options
 @shared.size_options
-@shared.training_options
-@shared.input_options
+@training_options
+@input_options
 @shared.verdict_options
 @click.option("--format", "form", type=click.Choice(list(ADVICE_FORMATS)), default="text", show_default=True)
 @shared.outputs_option

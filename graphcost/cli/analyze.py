@@ -12,6 +12,7 @@ from graphcost.analysis import analyze_with
 from graphcost.cli import options as shared
 from graphcost.cli.completing import examples
 from graphcost.cli.output import checked_outputs, say, text_width, working_on, write_results
+from graphcost.cli.training_options import input_options, training_options
 from graphcost.comparison import analyze_in_detail
 from graphcost.errors import exit_code_of as error_code
 from graphcost.errors import message_of
@@ -52,8 +53,9 @@ class Outcome:
 @shared.placement_options
 @shared.cluster_options
 @shared.size_options
-@shared.training_options
-@shared.input_options
+@shared.global_batch_option
+@training_options
+@input_options
 @shared.price_option
 @shared.verdict_options
 @shared.format_options

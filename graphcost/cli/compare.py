@@ -11,13 +11,15 @@ import click
 from graphcost.cli import completing
 from graphcost.cli import options as shared
 from graphcost.cli.completing import examples
+from graphcost.cli.option_kinds import Quantity
 from graphcost.cli.output import say, text_width, working_on, write_result
+from graphcost.cli.training_options import input_options, training_options
 from graphcost.comparison import Comparison, compare_model
 from graphcost.errors import GraphcostError, UsageError
 from graphcost.pareto import Pareto, pareto_model, priced_clusters
 from graphcost.report.comparison import COMPARE_FORMATS, render_comparisons
 from graphcost.report.pareto import PARETO_FORMATS, render_pareto
-from graphcost.report.plots import check_plot, comparison_plot
+from graphcost.report.plots import check_plot, comparison_plot, pareto_plot
 from graphcost.report.search import SEARCH_FORMATS, render_searches
 from graphcost.searching import Search, find_best
 from graphcost.sources import expand
@@ -40,12 +42,11 @@ from graphcost.units import parse_share
 @shared.placement_options
 @shared.cluster_options
 @shared.size_options
-@shared.training_options
-@shared.input_options
+@shared.global_batch_option
+@training_options
+@input_options
 @shared.price_option
-@click.option(
-    "--max-comm-share", type=shared.Quantity(parse_share), metavar="SHARE", default="50%", show_default=True
-)
+@click.option("--max-comm-share", type=Quantity(parse_share), metavar="SHARE", default="50%", show_default=True)
 @click.option("--format", "form", type=click.Choice(list(COMPARE_FORMATS)), default="text", show_default=True)
 @click.option("--output", metavar="FILE", help="Write to a file instead of stdout.")
 @click.option(
@@ -80,8 +81,8 @@ def command(
     options = shared.analysis_options(values)
     if best:
         _refuse_beside_best(pareto, plots, archs, form)
-    if pareto and (plots or form not in PARETO_FORMATS):
-        raise UsageError(f"--pareto is a table: --format {', '.join(PARETO_FORMATS)}, and no --plot")
+    if pareto and form not in PARETO_FORMATS:
+        raise UsageError(f"--pareto is a table: --format {', '.join(PARETO_FORMATS)}, and a --plot")
     for plot in plots:
         check_plot(plot)
     counts = [_gpu_count(text) for text in gpus.split(",")]
@@ -111,7 +112,7 @@ def command(
         render: Any = render_searches if best else render_pareto if pareto else render_comparisons
         write_result(render(found, form, width=text_width()), output)
         for plot in plots:
-            comparison_plot(found, plot)
+            (pareto_plot if pareto else comparison_plot)(found, plot)
     return code
 
 

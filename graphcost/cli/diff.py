@@ -12,6 +12,7 @@ from graphcost.cli import completing
 from graphcost.cli import options as shared
 from graphcost.cli.completing import examples
 from graphcost.cli.output import say, text_width, working_on, write_result
+from graphcost.cli.training_options import input_options, training_options
 from graphcost.diffing import Side, diff_models, read_sides, side_of
 from graphcost.placing import AnalysisOptions, resolve
 from graphcost.report.diff import DIFF_FORMATS, render_diff
@@ -32,8 +33,8 @@ from graphcost.sources import expand
 @shared.placement_options
 @shared.cluster_options
 @shared.size_options
-@shared.training_options
-@shared.input_options
+@training_options
+@input_options
 @click.option("--format", "form", type=click.Choice(list(DIFF_FORMATS)), default="text", show_default=True)
 @click.option("--output", metavar="FILE", help="Write to a file instead of stdout.")
 @click.option("--top", type=int, default=20, show_default=True, help="Kinds of changed operators shown.")

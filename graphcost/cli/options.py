@@ -3,49 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial, reduce
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import click
 
-from graphcost.arch import ARCHITECTURES, PsStyle
+from graphcost.arch import ARCHITECTURES, PsOn, PsStyle
 from graphcost.cli import completing
-from graphcost.engine.input import InputPipeline
-from graphcost.engine.timeline import BUCKETINGS, Overlap
+from graphcost.cli.option_kinds import F, Quantity, listed, stack
+from graphcost.cli.training_options import pipeline_of
 from graphcost.errors import UsageError
 from graphcost.frontends.options import LoadOptions
 from graphcost.many import BACKENDS, LOCAL
 from graphcost.placing import DEFAULT_CLUSTER, AnalysisOptions
-from graphcost.predict import Profile
-from graphcost.recipe import OPTIMIZERS, Execution, Layout, OptimizerKernels, Precision
 from graphcost.report import FORMATS
 from graphcost.sources import expand
-from graphcost.units import parse_bandwidth, parse_bytes, parse_flops_per_s, parse_share, parse_usd
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _stack(*options: Callable[[F], F]) -> Callable[[F], F]:
-    return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
-
-
-class Quantity(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
-    """A number with a unit; an error names the option that it was given to."""
-
-    name = "quantity"
-
-    def __init__(self, parse: Callable[[str], float]) -> None:
-        self._parse = parse
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number, in base units."""
-        if not isinstance(value, str):
-            return float(value)
-        try:
-            return self._parse(value)
-        except UsageError as error:
-            raise UsageError(f"{param.opts[0]} {error}" if param is not None else str(error)) from error
-
+from graphcost.units import parse_bandwidth, parse_flops_per_s, parse_share, parse_usd
 
 model_argument = click.argument("model", metavar="MODEL", shell_complete=completing.models)
 outputs_option = click.option(
@@ -56,7 +29,7 @@ models_argument = click.argument(
     "models", metavar="MODEL...", nargs=-1, required=True, shell_complete=completing.models
 )
 
-size_options = _stack(
+size_options = stack(
     click.option("--batch", type=int, help="Samples per GPU and step (default: the file's, else 32)."),
     click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Size of an open dimension."),
     click.option(
@@ -80,9 +53,8 @@ def cluster_option(default: str) -> Callable[[F], F]:
 
 
 _rate = partial(click.option, type=Quantity(parse_bandwidth), metavar="RATE")
-_listed = partial(click.option, shell_complete=completing.listed)
 
-rate_options = _stack(
+rate_options = stack(
     click.option(
         "--device", metavar="NAME|FILE", help="Put this device into the cluster's servers.",
         shell_complete=completing.devices,
@@ -97,58 +69,22 @@ rate_options = _stack(
     ),
 )  # fmt: skip
 
-cluster_options = _stack(cluster_option(DEFAULT_CLUSTER), rate_options)
+cluster_options = stack(cluster_option(DEFAULT_CLUSTER), rate_options)
 
-training_options = _stack(
-    _listed("--precision", default="fp32", show_default=True, metavar="|".join(Precision)),
-    _listed(
-        "--layout", default="nchw", show_default=True, metavar="|".join(Layout),
-        help="Memory order of images in convolutions.",
-    ),
-    _listed(
-        "--optimizer", default="adam", show_default=True, metavar="|".join(OPTIMIZERS), help="none: forward only."
-    ),
-    _listed(
-        "--optimizer-kernels", default="fused", show_default=True, metavar="|".join(OptimizerKernels),
-        help="Implementation of the optimizer.",
-    ),
-    click.option("--clip-grad", is_flag=True, help="Clip gradients by their global norm."),
-    _listed(
-        "--lookups", default="all", show_default=True, metavar="all|uniform|zipf:EXPONENT",
-        help="Which rows of sparse tables a batch touches.",
-    ),
-    click.option("--freeze", multiple=True, metavar="PATTERN", help="Parameters not trained (shell pattern)."),
-    _listed("--profile", default="calibrated", show_default=True, metavar="|".join(Profile)),
-    _listed("--execution", default="eager", show_default=True, metavar="|".join(Execution)),
-    _listed("--overlap", metavar="|".join(Overlap), help="Default bucketed; none under paper."),
-    _listed(
-        "--buckets", default="ddp", show_default=True, metavar="|".join((*BUCKETINGS, "SIZE")),
-        help="How gradients are grouped for sending.",
-    ),
-    click.option("--accumulate", type=int, default=1, show_default=True, help="Micro-batches per step."),
-    click.option("--recompute", is_flag=True, help="Recompute activations in the backward pass."),
-    click.option("--input-sharing", type=int, help="GPUs contending for one PCIe on input copies (paper)."),
-)  # fmt: skip
-
-input_options = _stack(
-    click.option(
-        "--sample-bytes", type=Quantity(parse_bytes), metavar="SIZE", help="Stored size of a sample, e.g. 110kB."
-    ),
-    click.option(
-        "--storage", type=Quantity(parse_bandwidth), metavar="RATE", help="What one server reads of training data."
-    ),
-    click.option("--decode-rate", type=float, metavar="N", help="Samples per second that one CPU core decodes."),
-    click.option("--data-workers", type=int, default=4, show_default=True, help="Decoding processes per GPU."),
-    click.option("--no-prefetch", is_flag=True, help="Batches are not made ready ahead of time."),
-)
-
-placement_options = _stack(
+placement_options = stack(
     click.option("--servers", type=int, help="Spread the GPUs over this many servers."),
     click.option("--ps", type=int, help="Parameter servers (default: as many as worker servers)."),
     click.option(
         "--ps-colocated", is_flag=True, help="Parameter servers run on the workers' servers and share their network."
     ),
-    _listed(
+    listed(
+        "--ps-on",
+        default="cpu",
+        show_default=True,
+        metavar="|".join(PsOn),
+        help="Where variables lie under --ps-style grpc or tf-local.",
+    ),
+    listed(
         "--ps-style",
         default="byteps",
         show_default=True,
@@ -176,7 +112,7 @@ limit_option = click.option(
     help="Flag models strictly over it.",
 )  # fmt: skip
 
-verdict_options = _stack(
+verdict_options = stack(
     limit_option,
     click.option(
         "--on-doubt", type=click.Choice(["fail", "warn", "pass"]), default="warn", show_default=True,
@@ -190,7 +126,7 @@ verdict_options = _stack(
     click.option("--exit-zero", is_flag=True, help="Findings do not fail (turns exit 1 into 0)."),
 )  # fmt: skip
 
-format_options = _stack(
+format_options = stack(
     click.option("--format", "form", type=click.Choice(sorted(FORMATS)), default="text", show_default=True),
     click.option(
         "--output", "outputs", multiple=True, metavar="[FORMAT:]FILE",
@@ -204,7 +140,7 @@ backend_option = click.option(
     help="What runs the workers: this machine's processes, or a Ray cluster (the running one, else one of its own).",
 )  # fmt: skip
 
-shared_flags = _stack(
+shared_flags = stack(
     click.option("--quiet", is_flag=True, help="No notes on stderr."),
     click.option("--debug", is_flag=True, help="Show tracebacks."),
 )
@@ -226,6 +162,9 @@ arch_option = click.option(
     "--arch", metavar="|".join(ARCHITECTURES), help="Default allreduce when --gpus is over 1, else single.",
     shell_complete=completing.architectures,
 )  # fmt: skip
+global_batch_option = click.option(
+    "--global-batch", type=int, metavar="N", help="Samples a step of the whole job, instead of --batch a GPU."
+)
 gpus_option = click.option("--gpus", type=int, default=1, show_default=True, help="GPUs in the job.")
 
 
@@ -277,19 +216,6 @@ def analysis_options(values: Mapping[str, Any]) -> AnalysisOptions:
     load = load_options(**{name: values[name] for name in names})
     taken = {name: value for name, value in chosen.items() if name in fields}
     return AnalysisOptions(**taken, load=load, pipeline=pipeline_of(values))
-
-
-def pipeline_of(values: Mapping[str, Any]) -> InputPipeline:
-    """The input options; raises ``UsageError`` for a size without a rate and for what cannot be."""
-    sample_bytes, storage = values.get("sample_bytes"), values.get("storage")
-    rate, workers = values.get("decode_rate"), values.get("data_workers", 4)
-    if (sample_bytes is None) != (storage is None):
-        raise UsageError("--sample-bytes and --storage go together: how much is read, and how fast")
-    if rate is not None and not 0 < rate < float("inf"):
-        raise UsageError(f"--decode-rate {rate:g}: samples per second of one core, more than 0 and finite")
-    if workers < 1:
-        raise UsageError(f"--data-workers {workers}: at least one")
-    return InputPipeline(sample_bytes, storage, rate, workers, prefetch=not values.get("no_prefetch", False))
 
 
 def _pairs(items: tuple[str, ...], option: str, form: str) -> list[tuple[str, str]]:

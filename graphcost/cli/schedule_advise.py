@@ -9,7 +9,8 @@ import click
 
 from graphcost._version import __version__
 from graphcost.cli.completing import examples
-from graphcost.cli.options import Quantity, model_argument, shared_flags
+from graphcost.cli.option_kinds import Quantity
+from graphcost.cli.options import model_argument, shared_flags
 from graphcost.cli.output import text_width, working_on, write_result
 from graphcost.placing import AnalysisOptions
 from graphcost.report.tables import table_text

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from graphcost.cli.options import Quantity
+from graphcost.cli.option_kinds import Quantity
 from graphcost.cli.output import say
 from graphcost.errors import UsageError
 from graphcost.sim.scaling import scalings

@@ -11,6 +11,7 @@ from graphcost.cli import options as shared
 from graphcost.cli.analyze import tell
 from graphcost.cli.completing import examples
 from graphcost.cli.output import text_width, working_on, write_reports
+from graphcost.cli.training_options import input_options, training_options
 from graphcost.errors import UsageError
 from graphcost.report.plots import check_plot, lines_of, sweep_plot
 from graphcost.report.sweep import SWEEP_FORMATS, render_sweep
@@ -39,8 +40,8 @@ from graphcost.sweeping import sweep_model
 @shared.placement_options
 @shared.cluster_options
 @shared.size_options
-@shared.training_options
-@shared.input_options
+@training_options
+@input_options
 @shared.limit_option
 @click.option("--format", "form", type=click.Choice(list(SWEEP_FORMATS)), default="text", show_default=True)
 @shared.outputs_option

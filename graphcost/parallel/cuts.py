@@ -52,11 +52,37 @@ def blocks(model: Model) -> int:
     """Repeated blocks by their modules' names (``layers.0`` to ``layers.31``); 0 where names tell nothing."""
     found: dict[str, set[int]] = {}
     for node in model.nodes:
-        parts = node.module.split(".")
-        at = next((index for index, part in enumerate(parts) if part.isdecimal()), None)
-        if at is not None:
-            found.setdefault(".".join(parts[:at]), set()).add(int(parts[at]))
+        block = _block(node.module)
+        if block is not None:
+            found.setdefault(block[0], set()).add(block[1])
     return sum(len(numbers) for numbers in found.values() if len(numbers) > 1)
+
+
+def _block(module: str) -> tuple[str, int] | None:
+    """``h.3.attn`` -> ``h``, 3."""
+    parts = module.split(".")
+    at = next((index for index, part in enumerate(parts) if part.isdecimal()), None)
+    return None if at is None else (".".join(parts[:at]), int(parts[at]))
+
+
+def cut_by_layers(model: Model, places: Sequence[Crossing], runs: int) -> tuple[Crossing, ...]:
+    """``runs - 1`` of ``places``: before blocks, as many a run as can be; what precedes and follows them at the ends.
+
+    Raises ``PlacementError`` where the graph tells fewer blocks than runs.
+    """
+    if runs == 1:
+        return ()
+    starts: dict[tuple[str, int], int] = {}
+    for position, node in enumerate(model.nodes):
+        block = _block(node.module)
+        if block is not None:
+            starts.setdefault(block, position)
+    if len(starts) < runs:
+        raise PlacementError(f"cut=layers: {runs} stages are more than the {len(starts)} layers of {model.name}")
+    first = list(starts.values())
+    wanted = [first[len(first) * run // runs] for run in range(1, runs)]
+    by_position = {place.position: place for place in places}
+    return tuple(by_position[position] for position in wanted)
 
 
 def cut(

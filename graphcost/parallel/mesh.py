@@ -21,6 +21,13 @@ class Schedule(StrEnum):
     INTERLEAVED = "interleaved"  # 1F1B over several chunks of the model a stage (Narayanan et al. 2021)
 
 
+class Cut(StrEnum):
+    """Where stages begin."""
+
+    TIME = "time"  # where the slowest stage is fastest
+    LAYERS = "layers"  # as many blocks a stage, whatever the head adds (Megatron-LM, DeepSpeed)
+
+
 @dataclass(frozen=True, slots=True)
 class Mesh:
     """Sizes of the groups; ``dp`` and ``micro_batches`` 0: as the job's GPUs and samples have it.
@@ -28,7 +35,7 @@ class Mesh:
     ``experts``: GPUs of a data parallel group that share one set of experts. ``zero``: stage of
     ZeRO over the data parallel group, 0 for plain replicas. ``sequence``: what tensor
     parallelism leaves whole is divided along the sequence. ``chunks``: parts of the model that a
-    stage holds when interleaved.
+    stage holds when interleaved. ``cut``: where stages begin.
     """
 
     tp: int = 1
@@ -40,6 +47,7 @@ class Mesh:
     micro_batches: int = 0
     schedule: Schedule = Schedule.ONE_F_ONE_B
     chunks: int = 1
+    cut: Cut = Cut.TIME
 
     @property
     def model_gpus(self) -> int:
@@ -60,6 +68,7 @@ class Mesh:
         if self.pp > 1 and self.schedule is not Schedule.ONE_F_ONE_B:
             parts.append(f"schedule={self.schedule}")
         parts += [f"v={self.chunks}"] * (self.chunks > 1)
+        parts += [f"cut={self.cut}"] * (self.cut is not Cut.TIME)
         parts += [f"mb={self.micro_batches}"] * (self.micro_batches > 0)
         return ",".join(parts)
 
@@ -80,19 +89,36 @@ class Mesh:
         return replace(self, dp=dp, micro_batches=self.micro_batches or self.model_gpus * accumulate)
 
 
+def spoken(arch: str) -> str:
+    """The name of an architecture in tables for people: a mesh without what is its default.
+
+    >>> spoken("tp=1,pp=2,dp=4,zero=3,schedule=interleaved,v=4,mb=2"), spoken("tp=2,pp=1,dp=1,mb=2"), spoken("ps")
+    ('pp=2,dp=4,zero=3,v=4', 'tp=2', 'ps')
+    """
+    if not is_mesh(arch):
+        return arch
+    mesh = parse_mesh(arch)
+    default = {"tp=1", "pp=1", "schedule=interleaved", f"mb={mesh.model_gpus}"}
+    default |= {"dp=1"} if mesh.model_gpus > 1 else set()
+    return ",".join(part for part in arch.split(",") if part not in default)
+
+
 def is_mesh(text: str) -> bool:
     """Whether ``--arch`` names sizes rather than an architecture."""
     return "=" in text
 
 
 _SIZES = {"tp": "tp", "pp": "pp", "dp": "dp", "ep": "experts", "mb": "micro_batches", "v": "chunks"}
-_OTHERS = ("zero", "sp", "schedule")
+_OTHERS = ("zero", "sp", "schedule", "cut")
+_WORDS: dict[str, type[StrEnum]] = {"schedule": Schedule, "cut": Cut}
 MOST = 65_536
 """assumed: no job has more GPUs in a group, nor more micro-batches."""
 
 
 def parse_mesh(text: str) -> Mesh:
-    """``tp=4,pp=2,dp=8,ep=2,zero=1,sp=1,mb=16,schedule=interleaved,v=2`` in any order; what is left out is 1.
+    """``tp=4,pp=2,dp=8,ep=2,zero=1,sp=1,mb=16,v=2,cut=layers`` in any order; what is left out is 1.
+
+    Words besides: ``schedule=gpipe|1f1b|interleaved``, ``cut=time|layers``.
 
     Raises ``UsageError`` for a value that cannot be, ``UnknownNameError`` for a word that is none.
 
@@ -133,13 +159,13 @@ def parse_mesh(text: str) -> Mesh:
 
 
 def _value(text: str, key: str, value: str) -> object:
-    if key == "schedule":
+    if key in _WORDS:
         try:
-            return Schedule(value)
+            return _WORDS[key](value)
         except ValueError:
-            known = [str(one) for one in Schedule]
+            known = [str(one) for one in _WORDS[key]]
             raise UnknownNameError(
-                f"--arch {text}: no schedule named {value!r}{did_you_mean(value, known)} ({', '.join(known)})"
+                f"--arch {text}: no {key} named {value!r}{did_you_mean(value, known)} ({', '.join(known)})"
             ) from None
     if key == "sp":
         if value not in ("0", "1"):

@@ -16,11 +16,11 @@ from graphcost.graph import build_graph, stable_ids
 from graphcost.hardware import Cluster
 from graphcost.ir import Model, OpNode, Phase, TensorSpec
 from graphcost.network import Collective
-from graphcost.parallel.cuts import Crossing, crossings, cut
+from graphcost.parallel.cuts import Crossing, crossings, cut, cut_by_layers
 from graphcost.parallel.division import DividedPlan, StageShare, Traffic
 from graphcost.parallel.experts import spread_experts
 from graphcost.parallel.groups import Group, groups_of
-from graphcost.parallel.mesh import Mesh
+from graphcost.parallel.mesh import Cut, Mesh
 from graphcost.parallel.schedule import in_flight
 from graphcost.parallel.sharding import Sharded, shard, summary
 from graphcost.recipe import Recipe
@@ -110,6 +110,9 @@ def activation_bytes(recipe: Recipe) -> int:
 
 def cuts_of(share: Share, mesh: Mesh, group: Group, width: int) -> tuple[Crossing, ...]:
     """Where the pipeline is cut; ``group``: the stages', ``width``: bytes of an element sent."""
+
+    if mesh.cut is Cut.LAYERS:
+        return cut_by_layers(share.model, share.crossings, mesh.pp * mesh.chunks)
 
     def send_s(numel: int) -> float:
         return 2 * group.send_s(numel * width / mesh.tp)  # there and back

@@ -7,6 +7,7 @@ buckets beside the backward pass.
 
 from enum import StrEnum
 
+from graphcost.predict.asynchronous import predict_async
 from graphcost.predict.calibrated import predict_calibrated
 from graphcost.predict.divided import predict_divided
 from graphcost.predict.lanes import Slice, slices_of
@@ -20,6 +21,7 @@ __all__ = [
     "StepTime",
     "TimedOp",
     "paper_features",
+    "predict_async",
     "predict_calibrated",
     "predict_divided",
     "predict_paper",

@@ -113,7 +113,8 @@ def _host(plan: StepPlan, constants: Constants, *, apart: bool) -> dict[Phase, f
         Phase.BACKWARD: _launches(plan.backward),
         Phase.UPDATE: len(plan.updates),
     }
-    return {p: host_time(constants, count, p, compiled=compiled) if apart else 0.0 for p, count in launched.items()}
+    factor = plan.recipe.host_factor if apart else 0.0
+    return {p: factor * host_time(constants, count, p, compiled=compiled) for p, count in launched.items()}
 
 
 def _by_launches(wait_s: float, host: Mapping[Phase, float]) -> dict[Phase, float]:

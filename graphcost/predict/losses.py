@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from graphcost.arch import Placement
 from graphcost.network.overhead import multi_gpu_overhead_s, overhead_constants, straggler_s
@@ -15,15 +16,17 @@ def beyond_the_wire(
     """The losses of a step that sends anything: never hidden, nothing for one GPU.
 
     ``single_gpu_s``: the step without communication; ``straggler_spread``: of the step over GPUs, a share.
+    Asynchronous workers wait for the GPUs of their own server alone.
     """
     if placement.gpus == 1 or not sent:
         return ()
     made = []
     # A server calibrated while all of its workers were busy has these losses in its curves.
-    if not placement.cluster.server.curves or placement.servers > 1:
-        made.append(_overhead(single_gpu_s, placement))
+    together = replace(placement, gpus=placement.gpus_per_server, servers=1) if placement.asynchronous else placement
+    if not placement.cluster.server.curves or together.servers > 1:
+        made.append(_overhead(single_gpu_s, together))
     if straggler_spread:
-        late_s = straggler_s(single_gpu_s, placement.gpus, straggler_spread)
+        late_s = straggler_s(single_gpu_s, together.gpus, straggler_spread)
         made.append(_loss("slowest GPU", late_s, "s T1 sqrt(2 ln n)", "expected maximum; the spread s as given", 0.0))
     return tuple(made)
 

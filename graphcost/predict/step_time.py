@@ -15,6 +15,10 @@ BUBBLE = "pipeline bubble"
 """What the message of a pipeline's idle time is called: no bytes, and inside exposed communication."""
 
 
+QUEUE = "queue at parameter servers"
+"""What the message of an asynchronous worker's waiting for full servers is called: no bytes of its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """Communication of one kind over one link: bytes a GPU moves, time on the wire, time exposed.

@@ -90,6 +90,7 @@ RULES: Mapping[str, str] = MappingProxyType({
     "does-not-fit": "The step needs more memory than the device has.",
     "unknown-operator": "An operator has no rule and is in no sum.",
     "no-curve": "A measured device has no curve for a class of operators, and another's stands in.",
+    "staleness": "Workers without a barrier: how many updates of others a gradient is old; its cost is not modelled.",
     "division": "What dividing the model among GPUs leaves whole, or cannot charge.",
     "inference-graph": "The model is an export for inference; what that leaves out of training is said.",
 })  # fmt: skip

@@ -9,6 +9,7 @@ from io import StringIO
 from typing import Any
 
 from graphcost._version import __version__
+from graphcost.parallel.mesh import spoken
 from graphcost.report.parts import plural
 from graphcost.report.tables import DEFAULT_WIDTH, markdown_table, table_text
 from graphcost.result import SCHEMA_VERSION
@@ -16,9 +17,6 @@ from graphcost.searching import Found, Search
 from graphcost.units import format_bytes, format_rate, format_seconds, format_share
 
 _COLUMNS = ["arch", "step", "samples/s", "bubble", "comm", "memory", "loses by"]
-
-_SPOKEN = {"schedule=interleaved,": ""}
-"""``v=2`` alone says interleaved, in tables for people."""
 
 
 def render_searches(found: Sequence[Search], form: str, *, width: int = DEFAULT_WIDTH) -> str:
@@ -29,11 +27,8 @@ def render_searches(found: Sequence[Search], form: str, *, width: int = DEFAULT_
 def _cells(one: Found) -> list[str]:
     step = one.step
     whole = step.step_s or 1.0
-    name = one.arch
-    for long, short in _SPOKEN.items():
-        name = name.replace(long, short)
     return [
-        name,
+        spoken(one.arch),
         format_seconds(step.step_s),
         format_rate(one.samples_per_s),
         format_share(step.bubble_s / whole),

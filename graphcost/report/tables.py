@@ -21,8 +21,19 @@ def table_text(
     width: int = DEFAULT_WIDTH,
     title: str | None = None,
     header: bool = True,
+    spare: Sequence[str] = (),
 ) -> str:
-    """Rows in aligned columns; those in ``right`` are right-aligned. Long cells are cut with an ellipsis."""
+    """Rows in aligned columns; those in ``right`` are right-aligned. Long cells are cut with an ellipsis.
+
+    Columns named in ``spare`` are left out, first ones first, until no cell is cut.
+    """
+    for name in spare:
+        if natural_width(columns, rows) <= width:
+            break
+        if name in columns:
+            gone = columns.index(name)
+            right = [index - (index > gone) for index in right if index != gone]
+            columns, rows = [*columns[:gone], *columns[gone + 1 :]], [[*r[:gone], *r[gone + 1 :]] for r in rows]
     table = Table(
         box=None,
         pad_edge=False,
@@ -31,7 +42,7 @@ def table_text(
         title_justify="left",
         title_style="",
         header_style="",
-        padding=(0, 2, 0, 0),
+        padding=(0, _GAP, 0, 0),
     )
     for index, name in enumerate(columns):
         # What a row is about, and every number, stays whole; other text gives way.
@@ -47,6 +58,16 @@ def table_text(
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     return rendered(table, width)
+
+
+_GAP = 2
+
+
+def natural_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """Characters of the widest line of a table in which nothing is cut."""
+    cells = [columns, *rows]
+    widest = (max(len(row[index]) for row in cells) for index in range(len(columns)))
+    return sum(widest) + _GAP * (len(columns) - 1)
 
 
 def rendered(item: Any, width: int) -> str:

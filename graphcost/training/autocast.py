@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from graphcost.ir import OpNode, TensorSpec
+from graphcost.ir import OpNode, ParamKind, TensorSpec
 from graphcost.ops import OpClass, op_class_of
 from graphcost.recipe import Precision
 
@@ -39,17 +39,22 @@ class TypedOp:
 
 
 def under(
-    operators: Iterable[tuple[str, OpNode]], precision: Precision, *, half_ops: frozenset[str] = frozenset()
+    operators: Iterable[tuple[str, OpNode]],
+    precision: Precision,
+    *,
+    half_ops: frozenset[str] = frozenset(),
+    half_weights: bool = False,
 ) -> Iterator[TypedOp]:
     """``operators`` as ``precision`` runs them, casts before their reader.
 
     fp32, tf32 and bf16 run everything in one format, whatever the file stores.
-    ``half_ops``: what else AMP runs in the half format.
+    ``half_ops``: what else AMP runs in the half format. ``half_weights``: what weights are stored in,
+    so that none is cast on its way into an operator that runs in that format.
     """
     if precision.is_amp:
         half = precision.half_dtype
         assert half is not None
-        yield from _Autocast(half, half_ops).run(operators)
+        yield from _Autocast(half, half_ops, half_weights).run(operators)
         return
     one = precision.half_dtype or "float32"
     formats = _Formats()
@@ -84,8 +89,9 @@ class _Formats:
 class _Autocast:
     """One pass over a graph in execution order; ``dtype`` of every value that is not fp32."""
 
-    def __init__(self, half: str, half_ops: frozenset[str]) -> None:
+    def __init__(self, half: str, half_ops: frozenset[str], half_weights: bool) -> None:
         self._half = half
+        self._stored = half if half_weights else "float32"
         self._half_ops = _HALF_OPS | half_ops
         self._dtype: dict[str, str] = {}
         self._cast_params: set[str] = set()
@@ -93,7 +99,8 @@ class _Autocast:
 
     def run(self, operators: Iterable[tuple[str, OpNode]]) -> Iterator[TypedOp]:
         for node_id, node in operators:
-            held = tuple(self._held(node, index) for index in range(len(node.inputs)))
+            stored = {slot for slot, param in node.params if param.kind is ParamKind.WEIGHT}
+            held = tuple(self._held(node, index, index in stored) for index in range(len(node.inputs)))
             wanted = self._wanted(node)
             inputs, names, params = list(node.inputs), list(node.input_names), node.params
             for index, spec in enumerate(node.inputs):
@@ -119,8 +126,10 @@ class _Autocast:
             typed = replace(node, inputs=tuple(inputs), outputs=outputs, input_names=tuple(names), params=params)
             yield TypedOp(node_id, typed)
 
-    def _held(self, node: OpNode, index: int) -> str:
-        """What an input is kept in: parameters and graph inputs in fp32."""
+    def _held(self, node: OpNode, index: int, stored: bool) -> str:
+        """What an input is kept in: graph inputs in fp32, weights as they are stored."""
+        if stored:
+            return self._stored
         name = node.input_names[index] if index < len(node.input_names) else ""
         return self._dtype.get(name, "float32")
 

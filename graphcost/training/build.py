@@ -20,7 +20,7 @@ from graphcost.recipe import Execution, Layout, Recipe
 from graphcost.registry import did_you_mean
 from graphcost.training.attention_parts import taken_apart
 from graphcost.training.autocast import under
-from graphcost.training.fusion import Fusion, fuse, unfused
+from graphcost.training.fusion import Fusion, fusion_of
 from graphcost.training.gradients import by_rows, gradients_of, values_read
 from graphcost.training.kernels import Kernels
 from graphcost.training.memory import Memory, Step, memory_of
@@ -41,11 +41,12 @@ def plan_step(graph: OpGraph, recipe: Recipe | None = None) -> StepPlan:
     ids, laid, outputs = _laid_out(graph, recipe)
     trained = _trained(params, recipe.freeze)
     tape = _tape(laid, trained, recipe)
-    compiled, alone = fuse(laid, outputs), unfused(laid)
-    fusion = compiled if recipe.execution is Execution.COMPILED else alone
+    fusion = fusion_of(laid, outputs, recipe.execution)
     forward = _forward(laid, ids, fusion, recipe)
-    other = _forward(laid, ids, alone if fusion is compiled else compiled, recipe)
-    eager, fused = (other, forward) if fusion is compiled else (forward, other)
+    eager, fused = (
+        forward if recipe.execution is one else _forward(laid, ids, fusion_of(laid, outputs, one), recipe)
+        for one in (Execution.EAGER, Execution.COMPILED)
+    )
     backward, ready = _backward(Kernels(laid, ids, fusion, recipe), laid, tape, trained)
     if recipe.recompute and tape:
         again = [replace(op, phase=Phase.BACKWARD) for op in forward]
@@ -64,7 +65,7 @@ def plan_step(graph: OpGraph, recipe: Recipe | None = None) -> StepPlan:
         bytes=StepBytes(
             total_cost(eager).bytes,
             total_cost(fused).bytes,
-            values_read(op.node for op in laid) * recipe.precision.weight_bytes,
+            values_read(op.node for op in laid) * recipe.weight_bytes,
         ),
     )
 
@@ -74,7 +75,7 @@ def step_memory(graph: OpGraph, recipe: Recipe) -> Memory:
     params = parameters(graph)
     _, laid, outputs = _laid_out(graph, recipe)
     tape = _tape(laid, _trained(params, recipe.freeze), recipe)
-    fusion = fuse(laid, outputs) if recipe.execution is Execution.COMPILED else unfused(laid)
+    fusion = fusion_of(laid, outputs, recipe.execution)
     stored = (param.name for one in tape for slot in one.wrt for param in laid[one.position].node.params_at(slot))
     trained = _trained(params, recipe.freeze)
     ready = {name: 0 for name in stored if name in trained}
@@ -88,7 +89,7 @@ def memory_moments(graph: OpGraph, plan: StepPlan) -> tuple[Moment, ...]:
     recipe, params = plan.recipe, parameters(graph)
     ids, laid, outputs = _laid_out(graph, recipe)
     tape = _tape(laid, _trained(params, recipe.freeze), recipe)
-    fusion = fuse(laid, outputs) if recipe.execution is Execution.COMPILED else unfused(laid)
+    fusion = fusion_of(laid, outputs, recipe.execution)
     step = Step(laid, tape, fusion, _input_bytes(graph.graph["model"]), outputs)
     return moments_of(step, ids, params, {g.param: g.sent_bytes for g in plan.gradients}, recipe)
 
@@ -98,7 +99,7 @@ def _laid_out(graph: OpGraph, recipe: Recipe) -> tuple[list[str], list[Laid], fr
     model = graph.graph["model"]
     nodes = ((node_id, node) for node_id, node, _ in operators(graph))
     parts = nodes if recipe.fused_attention else taken_apart(nodes)
-    typed = list(under(parts, recipe.precision, half_ops=recipe.half_ops))
+    typed = list(under(parts, recipe.precision, half_ops=recipe.half_ops, half_weights=recipe.master_weights))
     last = recipe.layout is Layout.CHANNELS_LAST
     images = model.inputs if last else {}
     laid = list(lay_out((op.node for op in typed), trains=recipe.trains, channels_last=last, images=images))

@@ -1,24 +1,30 @@
-"""Groups of operators that a compiler runs as one kernel.
+"""Groups of operators that a compiler, or a kernel written by hand, runs as one.
 
-Pointwise operators, reductions, copies and normalisations over rows join the group of
+A compiler (``compiled``): pointwise operators, reductions, copies and normalisations over rows join the group of
 the operator before them; a contraction takes a pointwise epilogue where it is its only
 reader. A group reads every tensor from outside once and writes what others read.
 Source: TorchInductor's scheduler (vertical fusion, ``max_fusion_size`` 64), XLA's
 loop fusion; epilogues as Inductor's templates and XLA's GEMM rewriter have them.
+
+By hand (``fused``): a product adds its bias itself; chains of pointwise operators are one kernel, and
+so is a chain that ends in a softmax (scale, mask, softmax). Dropout before a sum, GELU behind a bias
+and their kin are such chains. Source: Megatron-LM's fused kernels (arXiv 2104.04473, section 4.2).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
 from graphcost.ops import OpClass
+from graphcost.recipe import Execution
 from graphcost.training.views import Laid
 
 MAX_MEMBERS = 64
 _LOOPS = frozenset({OpClass.POINTWISE, OpClass.NORM, OpClass.SOFTMAX, OpClass.REDUCE, OpClass.COPY, OpClass.GATHER})
+_CHAINS = frozenset({OpClass.POINTWISE, OpClass.SOFTMAX})
 _CONTRACTIONS = frozenset({OpClass.MATMUL, OpClass.CONV, OpClass.DEPTHWISE})
 _WHOLE_TENSOR = frozenset({"BatchNormalization", "GroupNormalization", "InstanceNormalization", "GroupNorm"})
 """Statistics over more than a row: the data must be in memory before they are known."""
@@ -28,7 +34,9 @@ class Takes(Enum):
     """What may join a group that an operator began."""
 
     LOOPS = "loops"
+    CHAIN = "chain"
     EPILOGUE = "epilogue"
+    BIAS = "bias"
     NOTHING = "nothing"
 
 
@@ -55,14 +63,21 @@ class Fusion:
         return group is not None and group.members[0] == position
 
 
+def fusion_of(laid: Sequence[Laid], outputs: Iterable[str], execution: Execution) -> Fusion:
+    """How ``execution`` groups the operators; ``outputs`` are storages that the caller reads."""
+    if execution is Execution.EAGER:
+        return unfused(laid)
+    return fuse(laid, outputs, _takes if execution is Execution.COMPILED else _takes_by_hand)
+
+
 def unfused(laid: Sequence[Laid]) -> Fusion:
     """Eager execution: every operator alone."""
     groups = (None if op.is_view else Group(i, 0, Takes.NOTHING, [i]) for i, op in enumerate(laid))
     return Fusion(tuple(groups), frozenset())
 
 
-def fuse(laid: Sequence[Laid], outputs: Iterable[str]) -> Fusion:
-    """Greedy grouping in execution order; ``outputs`` are storages that the caller reads.
+def fuse(laid: Sequence[Laid], outputs: Iterable[str], takes: Callable[[Laid], Takes]) -> Fusion:
+    """Greedy grouping in execution order; ``takes``: what may join an operator that stands alone.
 
     An operator joins the latest-begun group that feeds it if everything else it reads was
     made before that group began, so groups never wait for each other in a circle.
@@ -74,8 +89,10 @@ def fuse(laid: Sequence[Laid], outputs: Iterable[str]) -> Fusion:
         if op.is_view:
             group_of.append(None)
             continue
-        group = _joined(op, made_at, group_of, readers) or Group(position, _space(op), _takes(op))
+        group = _joined(op, made_at, group_of, readers) or Group(position, _space(op), takes(op))
         group.members.append(position)
+        if group.takes is Takes.CHAIN and op.op_class is OpClass.SOFTMAX:
+            group.takes = Takes.NOTHING
         group_of.append(group)
         made_at.update((name, position) for name in op.writes if name)
     return Fusion(tuple(group_of), _inside(laid, group_of, set(outputs)))
@@ -96,7 +113,11 @@ def _joined(
         return None
     if any(at >= group.first and group_of[at] is not group for at in sources.values()):
         return None
-    if group.takes is Takes.EPILOGUE:
+    if group.takes is Takes.CHAIN and op.op_class not in _CHAINS:
+        return None
+    if group.takes is Takes.BIAS and not _adds_parameter(op):
+        return None
+    if group.takes in (Takes.EPILOGUE, Takes.BIAS):
         lead = group.members[-1]
         fed = [name for name, at in sources.items() if at == lead]
         alone = bool(fed) and all(readers[name] == 1 for name in fed)
@@ -110,6 +131,18 @@ def _takes(op: Laid) -> Takes:
     if op.op_class in _CONTRACTIONS:
         return Takes.EPILOGUE
     return Takes.LOOPS if op.op_class in _LOOPS else Takes.NOTHING
+
+
+def _takes_by_hand(op: Laid) -> Takes:
+    if op.node.repeat != 1:
+        return Takes.NOTHING
+    if op.op_class is OpClass.MATMUL:
+        return Takes.BIAS
+    return Takes.CHAIN if op.op_class is OpClass.POINTWISE else Takes.NOTHING
+
+
+def _adds_parameter(op: Laid) -> bool:
+    return op.node.op_type == "Add" and bool(op.node.params)
 
 
 def _space(op: Laid) -> int:

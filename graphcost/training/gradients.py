@@ -33,7 +33,7 @@ def gradients_of(
     nodes: Iterable[OpNode], params: Mapping[str, Param], ready: Mapping[str, int], recipe: Recipe
 ) -> tuple[Gradient, ...]:
     """Gradients in order of readiness. A table that anything but a lookup uses is dense."""
-    width = recipe.precision.weight_bytes
+    width = recipe.weight_bytes
     lookups: dict[str, int] = {}
     index_bytes: dict[str, int] = {}
     dense: set[str] = set()

@@ -151,7 +151,7 @@ class Kernels:
             return _FREE  # the gradients are views of the sum's
         cost = self._asked(op.node, wrt)
         is_product = op.node.op_type in _PRODUCTS or op.node.attrs.get("product")
-        if cost is not None and is_product and self._recipe.execution is Execution.EAGER:
+        if cost is not None and is_product and self._recipe.execution is not Execution.COMPILED:
             cost += _product_kept(op.node, wrt)
         return cost
 

@@ -95,12 +95,12 @@ class Step:
 
 def memory_of(step: Step, params: Mapping[str, Param], gradient_bytes: Mapping[str, int], recipe: Recipe) -> Memory:
     """Memory of a step; ``gradient_bytes`` by parameter, in the form they are kept."""
-    width = recipe.precision.weight_bytes
-    weights = sum(p.numel * width for p in params.values() if p.kind is ParamKind.WEIGHT)
+    weights = sum(p.numel * recipe.weight_bytes for p in params.values() if p.kind is ParamKind.WEIGHT)
     buffers = sum(p.stored_bytes for p in params.values() if p.kind is ParamKind.BUFFER)
-    state = sum(
-        recipe.optimizer.state_numel(params[name].spec.shape, params[name].numel) * width for name in gradient_bytes
-    )
+    trained = [params[name] for name in gradient_bytes]
+    values = sum(recipe.optimizer.state_numel(one.spec.shape, one.numel) for one in trained)
+    values += sum(one.numel for one in trained) if recipe.master_weights else 0
+    state = values * recipe.state_bytes
     life = Life(step, gradient_bytes)
     life.run(recipe)
     gradients = sum(gradient_bytes.values())
@@ -123,7 +123,7 @@ def update_temporaries(params: Mapping[str, Param], gradient_bytes: Mapping[str,
     """An optimizer of several kernels makes one tensor between them: foreach of all parameters at once."""
     if len(recipe.optimizer.passes(recipe.kernels)) <= 3:  # sgd and momentum work in place
         return 0
-    sizes = [params[name].numel * recipe.precision.weight_bytes for name in gradient_bytes]
+    sizes = [params[name].numel * recipe.state_bytes for name in gradient_bytes]
     return sum(sizes) if recipe.kernels is OptimizerKernels.FOREACH else max(sizes, default=0)
 
 

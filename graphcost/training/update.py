@@ -20,14 +20,17 @@ def updates_of(gradients: Iterable[Gradient], params: Mapping[str, Param], recip
     Multi-tensor kernels launch once for many parameters: the first of each
     ``TENSORS_PER_KERNEL`` carries the launches.
     """
-    passes = [one for _, one in recipe.update_passes()]
-    reads, writes = sum(read for read, _ in passes), sum(write for _, write in passes)
+    widths = (
+        *((one, recipe.weight_bytes) for _, one in recipe.gradient_passes()),
+        *((one, recipe.state_bytes) for _, one in recipe.state_passes()),
+    )
+    read_bytes = sum(width * read for (read, _), width in widths)  # a value
+    write_bytes = sum(width * write for (_, write), width in widths)
     found = []
     for position, gradient in enumerate(gradients):
         numel = params[gradient.param].numel
         touched = numel if gradient.bytes == 0 else -(-numel * gradient.sent_bytes // gradient.bytes)
         first = recipe.kernels is OptimizerKernels.FOR_LOOP or position % TENSORS_PER_KERNEL == 0
-        width = recipe.precision.weight_bytes
         found.append(
             PlannedOp(
                 id=gradient.param,
@@ -35,8 +38,8 @@ def updates_of(gradients: Iterable[Gradient], params: Mapping[str, Param], recip
                 op_type=recipe.optimizer.name,
                 op_class=OpClass.POINTWISE,
                 phase=Phase.UPDATE,
-                cost=OpCost(0, recipe.optimizer.flops * touched, reads * width * touched, writes * width * touched),
-                launches=len(passes) if first else 0,
+                cost=OpCost(0, recipe.optimizer.flops * touched, read_bytes * touched, write_bytes * touched),
+                launches=len(widths) if first else 0,
             )
         )
     return tuple(found)

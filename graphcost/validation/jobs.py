@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from graphcost.arch import PsStyle
+from graphcost.arch import PsOn, PsStyle
 from graphcost.device_db import load_cluster, load_device
 from graphcost.hardware import Cluster
 from graphcost.links import LinkKind
@@ -50,6 +50,7 @@ class Job:
     overlap: str | None
     buckets: str
     ps_style: str = PsStyle.BYTEPS.value
+    ps_on: str = PsOn.CPU.value
 
     @property
     def ps(self) -> int:
@@ -112,11 +113,12 @@ def job_of(row: MeasuredRow) -> Job | Skipped:
         overlap=arch.get("overlap"),
         buckets=arch.get("buckets", "ddp"),
         ps_style=arch.get("ps_style", PsStyle.BYTEPS.value),
+        ps_on=PsOn.GPU.value if re.search(arch.get("gpu_where", "$^"), row.arch) else PsOn.CPU.value,
     )
 
 
 def _arch_of(row: MeasuredRow, name: str) -> str:
-    return mesh_text(row.arch, row.notes, row.accumulate) if name == "mesh" else name
+    return mesh_text(row.arch, row.framework, row.notes, row.accumulate) if name == "mesh" else name
 
 
 _APEX_O2 = HALF_EVERYTHING | {"Add", "Sub", "Mul", "Where", "Div"}
@@ -146,6 +148,8 @@ def _recipe(row: MeasuredRow, chosen: Mapping[str, Any]) -> Recipe:
         half_ops=_APEX_O2 if chosen.get("apex_o2") else frozenset(),
         keep_gradients=chosen.get("keep_gradients", False),
         recompute=chosen.get("recompute", False),
+        host_factor=chosen.get("host_factor", 1.0),
+        master_weights=chosen.get("master_weights", False),
     )
 
 

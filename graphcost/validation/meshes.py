@@ -22,17 +22,21 @@ SHARES_KEPT = 24
 """Shares of one model and micro-batch, by tensor parallel size and recipe."""
 
 
-def mesh_text(arch: str, notes: str, micro_batches: int) -> str:
+def mesh_text(arch: str, framework: str, notes: str, micro_batches: int) -> str:
     """The ``--arch`` of a table's words; ``seqsel`` is Megatron-LM's sequence parallelism.
 
-    >>> mesh_text("TP8 PP8 DP1", "seq-parallel/selective=seqsel; interleave=3", 64)
-    'tp=8,pp=8,dp=1,mb=64,v=3,sp=1'
+    Megatron-LM and DeepSpeed give every stage as many layers. Rows of ZeRO without pipelines hold models
+    whose weights alone would not fit: stage 3.
+
+    >>> mesh_text("TP8 PP8 DP1", "Megatron-LM", "seq-parallel/selective=seqsel; interleave=3", 64)
+    'tp=8,pp=8,dp=1,mb=64,v=3,sp=1,cut=layers'
     """
     sizes = [f"{name.lower()}={size}" for name, size in _SIZES.findall(arch)]
     chunks = _CHUNKS.search(notes)
     further = [f"v={chunks[1]}"] if chunks and int(chunks[1]) > 1 else []
     further += ["sp=1"] if "seqsel" in notes else []
-    return ",".join([*sizes, f"mb={micro_batches}", *further])
+    further += ["zero=3"] if "ZeRO" in framework else []
+    return ",".join([*sizes, f"mb={micro_batches}", *further, "cut=layers"])
 
 
 class MeshPlans:

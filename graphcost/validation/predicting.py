@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphcost.analysis import predict
-from graphcost.arch import ARCHITECTURES, Placement, PsStyle
+from graphcost.arch import ARCHITECTURES, Placement, PsOn, PsStyle
 from graphcost.arch.product import Product
 from graphcost.engine.timeline import Overlap
 from graphcost.errors import GraphcostError
@@ -108,7 +108,9 @@ class Predictor:
 
     def _step(self, job: Job, plan: StepPlan) -> StepTime:
         arch = Product(plan.mesh) if isinstance(plan, DividedPlan) else ARCHITECTURES.find(job.arch)
-        placement = Placement(job.gpus, job.servers, job.ps, job.cluster, PsStyle(job.ps_style))
+        placement = Placement(
+            job.gpus, job.servers, job.ps, job.cluster, PsStyle(job.ps_style), ps_on=PsOn(job.ps_on)
+        )
         arch.check(placement)
         default = Overlap.NONE if self._profile is Profile.PAPER else Overlap.BUCKETED
         choice = Choice(

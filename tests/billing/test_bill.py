@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -196,9 +197,8 @@ def test_every_report_has_it(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "energy and cost of a million samples" in out and "not known: ps: hosts of parameter servers" in out
     assert main([*compare[:-2], "dgx-a100", "--quiet", "--format", "csv"]) == 0
-    header, *rows = capsys.readouterr().out.splitlines()
-    place = header.split(",").index("cost_usd")
-    assert {row.split(",")[place] for row in rows} == {""}  # unknown is not zero
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert {row["cost_usd"] for row in rows} == {""}  # unknown is not zero
 
 
 @pytest.mark.parametrize("price", ["0", "-1", "nan", "lots", "3 EUR"])

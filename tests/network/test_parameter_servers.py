@@ -143,9 +143,9 @@ def test_gathered_rows_grow_with_the_group_and_those_of_a_parameter_server_do_no
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"gpus": 8, "ps_style": "grpc"}, "--ps-style goes with --arch ps, not allreduce"),
+        ({"gpus": 8, "ps_style": "grpc"}, "--ps-style goes with --arch ps or async-ps, not allreduce"),
         ({"gpus": 8, "arch": "ps", "gather_rows": True}, "--gather-rows goes with --arch allreduce, not ps"),
-        ({"gpus": 8, "ps_colocated": True}, "--ps-colocated goes with --arch ps, not allreduce"),
+        ({"gpus": 8, "ps_colocated": True}, "--ps-colocated goes with --arch ps or async-ps, not allreduce"),
         ({"gpus": 8, "arch": "ps", "ps_colocated": True, "ps_style": "mxnet"}, "always keeps"),
         ({"gpus": 8, "arch": "ps", "ps_style": "bytesp"}, "did you mean 'byteps'"),
     ],

@@ -25,6 +25,16 @@ COMMANDS = {
     "sweep": ["sweep", "zoo:mlp", "--gpus", "16", "--vary", "network=10,25,100Gb/s", "--vary", "batch=8,16"],
     "grid": ["sweep", "zoo:mlp", "--gpus", "16", "--grid", "--vary", "network=10,25Gb/s", "--vary", "batch=8,16"],
     "archs": ["compare", "zoo:mlp", "--gpus", "8", "--batch", "4"],
+    "pareto": [
+        "compare",
+        "zoo:mlp",
+        "zoo:gpt2",
+        "--pareto",
+        "--cluster",
+        "aws-p4d,aws-p3.16xlarge",
+        "--gpus",
+        "8,16",
+    ],
     "scaling": ["compare", "zoo:mlp", "zoo:resnet18", "--gpus", "1,2,8,16", "--batch", "4"],
 }
 

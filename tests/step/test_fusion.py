@@ -14,7 +14,7 @@ from graphcost.models_zoo import build
 from graphcost.models_zoo._builder import Builder
 from graphcost.recipe import OPTIMIZERS, Execution, Precision, Recipe
 from graphcost.training import PlannedOp, StepPlan, plan_step
-from graphcost.training.fusion import MAX_MEMBERS, fuse
+from graphcost.training.fusion import MAX_MEMBERS, fusion_of
 from graphcost.training.views import lay_out
 
 X = (8, 16)
@@ -27,14 +27,14 @@ def drawn(draw: Callable[[Builder, str], str]) -> Model:
 
 def groups(model: Model) -> list[list[int]]:
     """Members of every group, in order of beginning."""
-    fusion = fuse(list(lay_out(model.nodes)), model.outputs)
+    fusion = fusion_of(list(lay_out(model.nodes)), model.outputs, Execution.COMPILED)
     found = {id(group): group.members for group in fusion.group_of if group is not None}
     return list(found.values())
 
 
 def plans(model: Model, **choices: object) -> tuple[StepPlan, StepPlan]:
     graph = build_graph(model)
-    return tuple(plan_step(graph, Recipe(execution=one, **choices)) for one in Execution)  # type: ignore
+    return tuple(plan_step(graph, Recipe(execution=one, **choices)) for one in (Execution.EAGER, Execution.COMPILED))  # type: ignore
 
 
 def launches(ops: tuple[PlannedOp, ...]) -> int:

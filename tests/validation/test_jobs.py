@@ -41,7 +41,8 @@ def test_a_plain_row(row: MeasuredRow) -> None:
         ("T4", "t4"),
         ("RTX 2080Ti NVLink", "rtx2080ti"),
         ("RTX 2080 Ti (GPU type not in repo; PCIe)", "rtx2080ti"),
-        ("A100-SXM4 (repo trace dir a100)", "a100-sxm-40"),
+        ("A100-SXM4 (repo trace dir a100)", "a100-sxm-80"),
+        ("A100-SXM4-40GB", "a100-sxm-40"),
         ("A100-SXM4-80GB (400W) 80 GB", "a100-sxm-80"),
         ("A100 80GB PCIe", "a100-pcie-80"),
         ("A100-PCIE-40GB (250W) 40 GB", "a100-pcie-40"),
@@ -137,6 +138,11 @@ def test_spread_gpus_get_servers(row: MeasuredRow) -> None:
         ({"table": "nvidia_dle_train", "notes": "with XLA"}, {"execution": "compiled", "layout": "nchw"}),
         ({"table": "nvidia_dle_train", "notes": "without XLA"}, {"execution": "eager"}),
         ({"table": "neusight_models"}, {"stack": "torch-2", "fused_attention": True}),
+        ({"table": "llm_foundry_mpt", "precision": "amp_bf16", "gpu": "A100-SXM4-80GB"},
+         {"precision": "bf16", "fused_attention": True}),
+        ({"table": "vtrain_ground_truth", "precision": "FP16"},
+         {"master_weights": True, "execution": "fused", "recompute": False}),
+        ({"table": "llm_cluster", "precision": "FP16", "notes": "TFlops/GPU reported 26.7"}, {"recompute": True}),
         ({"phase": "infer"}, {"trains": False}),
     ],
 )  # fmt: skip
@@ -154,4 +160,7 @@ def test_sizes_of_a_mesh_are_its_architecture(row: MeasuredRow) -> None:
     row = replace(row, gpus=8, arch="TP4 DP1 PP2", accumulate=4, notes="interleave=2; seq-parallel/selective=seqsel")
     job = job_of(row)
     assert isinstance(job, Job)
-    assert job.arch == "tp=4,dp=1,pp=2,mb=4,v=2,sp=1"
+    assert job.arch == "tp=4,dp=1,pp=2,mb=4,v=2,sp=1,cut=layers"
+    job = job_of(replace(row, framework="Megatron + Deepspeed ZeRO", notes=""))
+    assert isinstance(job, Job)
+    assert job.arch == "tp=4,dp=1,pp=2,mb=4,zero=3,cut=layers"

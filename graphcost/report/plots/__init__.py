@@ -8,6 +8,7 @@ from graphcost.report.plots.analysis import analysis_plot
 from graphcost.report.plots.comparison import comparison_plot
 from graphcost.report.plots.figure import PLOT_SUFFIXES, check_plot
 from graphcost.report.plots.fleet import fleet_plot
+from graphcost.report.plots.pareto import pareto_plot
 from graphcost.report.plots.sweep import SweepSeries, lines_of, sweep_plot
 
 __all__ = [
@@ -18,5 +19,6 @@ __all__ = [
     "comparison_plot",
     "fleet_plot",
     "lines_of",
+    "pareto_plot",
     "sweep_plot",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from graphcost.comparison import Comparison
+from graphcost.parallel.mesh import is_mesh, spoken
 from graphcost.report.palette import SERIES
 from graphcost.report.plots.bars import step_bars
 from graphcost.report.plots.figure import draw, number_axis, plain
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
+MARKS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "h")
 DASHES = ("-", "--", "-.", ":")
 
 
@@ -32,7 +33,7 @@ def comparison_plot(comparisons: Sequence[Comparison], path: str) -> None:
                 _throughput(axes[0], one)
                 _shares(axes[1], one)
             else:
-                step_bars(axes[0], one.ranked, [r.placement.arch for r in one.ranked])
+                step_bars(axes[0], one.ranked, [spoken(r.placement.arch) for r in one.ranked])
                 axes[0].set_title(_title(one), pad=18)
 
     draw(path, 7.2, sum(heights) + 0.3 * len(comparisons), fill)
@@ -46,11 +47,15 @@ def _title(one: Comparison) -> str:
 
 
 def _lines(one: Comparison) -> dict[str, list[Analysis]]:
-    """Results by architecture, by growing number of GPUs; ``single`` begins every line it can."""
+    """Results by architecture, by growing number of GPUs; of meshes the fastest for each number."""
     by_arch: dict[str, list[Analysis]] = {}
-    for r in sorted(one.ranked, key=lambda r: (r.placement.gpus, r.placement.arch)):
-        by_arch.setdefault(r.placement.arch, []).append(r)
-    return by_arch
+    known: set[tuple[str, int]] = set()
+    for r in sorted(one.ranked, key=lambda r: (r.placement.gpus, is_mesh(r.placement.arch), r.step.step_s)):
+        name = "best mesh" if is_mesh(r.placement.arch) else r.placement.arch
+        if (name, r.placement.gpus) not in known:
+            known.add((name, r.placement.gpus))
+            by_arch.setdefault(name, []).append(r)
+    return dict(sorted(by_arch.items()))
 
 
 def _throughput(axes: Axes, one: Comparison) -> None:
