@@ -101,7 +101,7 @@ def checked(jobs: Sequence[Job], cluster: SimCluster) -> tuple[Job, ...]:
     for job in jobs:
         kind = (job.model.worker, job.model.ps)
         if kind not in kinds:
-            kinds[kind] = _most(*kind, cluster)
+            kinds[kind] = most_tasks(*kind, cluster)
     return tuple(sorted((_within(job, *kinds[job.model.worker, job.model.ps]) for job in jobs), key=_by_arrival))
 
 
@@ -126,7 +126,7 @@ def _bundle(model: TrainedModel) -> Resources:
     return model.worker if model.ps is None else model.worker + model.ps
 
 
-def _most(worker: Resources, ps: Resources | None, cluster: SimCluster) -> tuple[int, int]:
+def most_tasks(worker: Resources, ps: Resources | None, cluster: SimCluster) -> tuple[int, int]:
     """Workers alone, and servers alone, that the empty cluster holds."""
 
     def held(task: Resources, node: Resources) -> int:
