@@ -103,6 +103,9 @@ def live_command(
     A job whose workers die again and again is given up: exit 70.
     """
     told = LiveOptions(steps, batch, checkpoint_every, real_slot_s, slots, patience_s)
+    for option, file in (("--output", output), ("--log", log)):
+        if file is not None and not Path(file).parent.is_dir():
+            raise UsageError(f"{option} {file}: no folder {Path(file).parent}")
     if (scheduler is None) == (policy is None):
         raise UsageError("schedule live wants --scheduler NAME or --policy FILE, one of the two")
     chosen = SCHEDULERS.find(scheduler) if scheduler is not None else None

@@ -14,6 +14,9 @@ from graphcost.live.pool import Pool
 from graphcost.live.training import torch_module
 from graphcost.many.ray_cluster import ray_cluster
 
+MOST_WARM = 4
+"""assumed: processes started before the first slot; more are started as they are wanted."""
+
 POLL_S = 0.5
 """How often the driver looks at its clock while nothing answers."""
 
@@ -35,7 +38,7 @@ class Engine(Protocol):
 
 
 class RayEngine:
-    """``told`` hears of groups formed and lost, in words; ``after_chunk`` of every chunk taken (a job's group)."""
+    """``told`` hears of groups formed and lost, in words; ``asked`` of every group that was sent work."""
 
     def __init__(
         self,
@@ -44,11 +47,11 @@ class RayEngine:
         pool: Pool,
         clock: Callable[[], float],
         told: Callable[[str], None] = lambda text: None,
-        after_chunk: Callable[[Group], None] = lambda group: None,
+        asked: Callable[[Group], None] = lambda group: None,
     ) -> None:
         self.groups = {job.job_id: Group(job) for job in jobs}
         self._options, self._pool, self._clock, self._told = options, pool, clock, told
-        self._after_chunk = after_chunk
+        self._asked = asked
         self._numbers = count()
 
     def run_slot(self, workers: Mapping[str, int]) -> Mapping[str, Progress]:
@@ -102,7 +105,6 @@ class RayEngine:
                 size = sizes[group.job.job_id]
                 if self._taken(group, size) and not group.over and self._clock() < end_s:
                     self._ask(group)
-                    self._after_chunk(group)
                 elif not group.over and group.number < 0:
                     group.resize(size, self._pool)
                     self._ask(group)  # a slot brings each of its jobs forward
@@ -127,6 +129,7 @@ class RayEngine:
     def _ask(self, group: Group) -> None:
         options = self._options
         group.ask(options.checkpoint_every, self._clock(), options.patience_s, next(self._numbers))
+        self._asked(group)
 
     def _hear(self, busy: Sequence[Group]) -> list[Group]:
         """Wait for answers; the groups that have all of theirs."""
@@ -153,7 +156,7 @@ def on_ray(
     options: LiveOptions,
     clock: Callable[[], float],
     told: Callable[[str], None] = lambda text: None,
-    after_chunk: Callable[[Group], None] = lambda group: None,
+    asked: Callable[[Group], None] = lambda group: None,
 ) -> Iterator[RayEngine]:
     """An engine on the running Ray cluster, or on one of this machine; its processes end with the block.
 
@@ -171,5 +174,5 @@ def on_ray(
                     "give fewer nodes or a lower --max-workers"
                 )
         pool = Pool(0 if ours else 1)
-        pool.warm(most_workers, options.patience_s)
-        yield RayEngine(jobs, options, pool, clock, told, after_chunk)
+        pool.warm(min(most_workers, MOST_WARM), options.patience_s)
+        yield RayEngine(jobs, options, pool, clock, told, asked)

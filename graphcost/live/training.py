@@ -85,9 +85,13 @@ class Replica:
         self._optimizer.zero_grad()
         loss = local_loss(forward, self.job, self.step, rank, world)
         loss.backward()
+        self.take_step()
+        return loss.detach()
+
+    def take_step(self) -> None:
+        """By the gradients that are there."""
         self._optimizer.step()
         self.step += 1
-        return loss.detach()
 
     def checkpoint(self) -> Checkpoint:
         """A copy that further steps leave alone."""

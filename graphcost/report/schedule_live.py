@@ -37,7 +37,7 @@ def _job(job: LiveOutcome) -> dict[str, object]:
 
 def live_text(found: LiveSchedule, drawn: Drawn, width: int = DEFAULT_WIDTH) -> str:
     """A line a job, and what could not be done."""
-    heads = ("job", "model", "steps", "done", "workers", "resizes", "restarts", "loss", "in steps", "start to end")
+    heads = ("job", "model", "steps", "done", "workers", "resizes", "restarts", "loss", "in steps", "time")
     rows = [_cells(job) for job in found.jobs]
     changes = sum(job.resizes for job in found.jobs)
     restarts = sum(job.restarts for job in found.jobs)
@@ -56,7 +56,7 @@ def live_text(found: LiveSchedule, drawn: Drawn, width: int = DEFAULT_WIDTH) -> 
             "",
             f"{len(found.slots)} slots of about {format_seconds(found.real_slot_s)}, {format_seconds(end_s)} in all; "
             f"{changes} resizes, {restarts} restarts.",
-            "workers: the most at once. Parameter servers are held, not run: one machine trains by all-reduce.",
+            "workers: the most at once; time: from start to end. Parameter servers are held, not run.",
         ]
     )
 
@@ -71,7 +71,7 @@ def _cells(job: LiveOutcome) -> tuple[str, ...]:
         f"{job.most_workers}",
         f"{job.resizes}",
         f"{job.restarts}",
-        f"{job.losses[0]:.3g} to {job.losses[-1]:.3g}" if job.losses else "-",
+        f"{job.losses[0]:.2g} to {job.losses[-1]:.2g}" if job.losses else "-",
         format_seconds(job.run_s),
         format_seconds((job.finish_s or 0.0) - (job.start_s or 0.0)) if ends else "-",
     )
