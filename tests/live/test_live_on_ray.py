@@ -132,7 +132,7 @@ def policy(tmp_path: Path) -> Iterator[str]:
 
 
 def test_a_policy_drives_it_and_a_kill_from_outside_is_survived(policy: str) -> None:
-    run = Running("--policy", policy, "--count", "2", "--steps", "2000", "--format", "json")
+    run = Running("--policy", policy, "--count", "2", "--nodes", "1", "--steps", "2000", "--format", "json")
     victim = run.workers()[0]
     os.kill(victim, signal.SIGKILL)
     code, out, err = run.end()
@@ -145,7 +145,7 @@ def test_a_policy_drives_it_and_a_kill_from_outside_is_survived(policy: str) -> 
 
 
 def test_an_interrupted_run_leaves_no_process() -> None:
-    run = Running("--scheduler", "drf", "--count", "1", "--steps", "1000000")
+    run = Running("--scheduler", "drf", "--count", "1", "--nodes", "1", "--steps", "1000000")
     workers = run.workers()
     run.process.send_signal(signal.SIGINT)
     code, out, err = run.end()

@@ -32,14 +32,15 @@ def train(output: Path, *more: str) -> int:
     return main(["schedule", "train", *TINY, *SHORT, "--output", str(output), "--quiet", *more])
 
 
-def test_a_killed_and_resumed_run_gives_the_same_curve_and_policy(tmp_path: Path) -> None:
+@pytest.mark.parametrize("clusters", ["1", "2"])
+def test_a_killed_and_resumed_run_gives_the_same_curve_and_policy(tmp_path: Path, clusters: str) -> None:
     """SIGKILL once the first lines are there; every figure of the curve and every weight is equal afterwards."""
     import torch
 
     whole, cut = tmp_path / "whole.pt", tmp_path / "cut.pt"
     command = [
         sys.executable, "-m", "graphcost", "schedule", "train", *TINY, *SHORT, "--output", str(cut),
-        "--log", str(tmp_path / "cut.csv"),
+        "--log", str(tmp_path / "cut.csv"), "--clusters", clusters,
     ]  # fmt: skip
     running = subprocess.Popen(command, env={**os.environ}, stderr=subprocess.PIPE)
     log, until = tmp_path / "cut.csv", time.monotonic() + 240
@@ -51,8 +52,8 @@ def test_a_killed_and_resumed_run_gives_the_same_curve_and_policy(tmp_path: Path
     assert running.stderr is not None
     running.stderr.close()
     before = log.read_text("utf-8")
-    assert train(cut, "--resume", "--log", str(log)) == 0
-    assert train(whole, "--log", str(tmp_path / "whole.csv")) == 0
+    assert train(cut, "--resume", "--log", str(log), "--clusters", clusters) == 0
+    assert train(whole, "--log", str(tmp_path / "whole.csv"), "--clusters", clusters) == 0
     after = log.read_text("utf-8")
     assert after.startswith(before) and len(after) > len(before)
     assert after == (tmp_path / "whole.csv").read_text("utf-8")

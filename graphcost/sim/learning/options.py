@@ -14,6 +14,7 @@ class TrainingOptions:
     Ours: fewer updates, several a slot, since simulated slots cost more than updates do. The paper has 6000
     updates, one a slot, learning rate 1e-4, entropy 0.1, exploration 0.4, a dense network of 2 x 256, discount 0.9
     (its code none: it learns from the slot's reward alone), ``credit`` slot. ``validate_every`` counts updates.
+    ``clusters``: share the batch, the buffer and the traces (see ``federated``).
     """
 
     seed: int = 0
@@ -41,10 +42,11 @@ class TrainingOptions:
     train_traces: int = 100
     validation_traces: int = 10
     validate_every: int = 500
+    clusters: int = 1
 
     def __post_init__(self) -> None:
         for name in ("hidden", "window", "warm_up_traces", "updates_per_slot", "batch", "buffer", "train_traces",
-                     "validation_traces", "validate_every"):  # fmt: skip
+                     "validation_traces", "validate_every", "clusters"):  # fmt: skip
             if getattr(self, name) < 1:
                 raise UsageError(f"--{name.replace('_', '-')} {getattr(self, name)}: at least 1")
         for name in ("seed", "updates", "warm_up_updates", "critic_updates"):
