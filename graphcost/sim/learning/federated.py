@@ -131,7 +131,9 @@ class Federation:
     def run(self) -> Iterator[Record]:
         """As ``Trainer.run``; losses and rewards are means over the clusters, traces their sum."""
         runs = [member.run() for member in self.members]
-        with ThreadPoolExecutor(len(runs)) as threads:
+        torch = torch_module()
+        few = (torch.get_num_threads(),)  # a new thread would split its sums by torch's default
+        with ThreadPoolExecutor(len(runs), initializer=torch.set_num_threads, initargs=few) as threads:
             while True:
                 made = self._leg(threads, runs)
                 if not made:
