@@ -61,9 +61,9 @@ def test_the_mean_over_parts_of_a_batch_is_the_gradient_of_the_batch(count: int)
     states = random.random((12, 3, spec.columns), np.float32)
     labels = Labels(states, np.ones((12, spec.actions), bool), random.integers(spec.actions, size=12))
     meeting = Meeting(count)
+    alone, *networks = (Network(spec, value=False, seed=3) for _ in range(count + 1))
 
-    def learned(index: int | None) -> dict[str, torch.Tensor]:
-        network = Network(spec, value=False, seed=3)
+    def learned(network: Network, index: int | None) -> dict[str, torch.Tensor]:
         optimizer = torch.optim.SGD(network.parameters(), lr=1.0)
         picked = np.arange(12)
         if index is not None:
@@ -72,9 +72,9 @@ def test_the_mean_over_parts_of_a_batch_is_the_gradient_of_the_batch(count: int)
         cross_entropy_step(network, optimizer, labels, picked)
         return dict(network.layers.state_dict())
 
-    whole = learned(None)
+    whole = learned(alone, None)
     with ThreadPoolExecutor(count) as threads:
-        for weights in threads.map(learned, range(count)):
+        for weights in threads.map(learned, networks, range(count)):
             for name, weight in weights.items():
                 torch.testing.assert_close(weight, whole[name], rtol=1e-5, atol=1e-6)
 
