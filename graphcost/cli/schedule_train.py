@@ -179,13 +179,14 @@ def _curve_of(folder: str | None) -> Iterator[Callable[[Record], None]]:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise UsageError("--tensorboard writes with tensorboard: pip install tensorboard") from None
+        raise UsageError("--tensorboard needs tensorboard: pip install 'graphcost[tensorboard]'") from None
     with SummaryWriter(folder) as writer:
 
         def add(record: Record) -> None:
             for name, value in asdict(record).items():
                 if isinstance(value, float):
                     writer.add_scalar(f"{record.phase}/{name}", value, record.updates)
+            writer.flush()  # a killed run keeps what it has told
 
         yield add
 
