@@ -47,6 +47,8 @@ def setup_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--speed-source", metavar="TEXT", help="Which experiment of the table."),
         click.option("--arch", metavar="ps|allreduce", help="How jobs train (default: the workload's)."),
         click.option("--max-workers", type=int, help="Cap of a job's workers, and of its servers."),
+        click.option("--oversized", type=click.Choice(["refuse", "queue"]), default="refuse", show_default=True,
+                     help="Jobs that fit on no node: an error, or they wait for ever and count as unfinished."),
         click.option("--load", type=Quantity(_share), metavar="SHARE", help="Stretch arrivals to this offered load."),
         click.option("--scaling", default="hot", show_default=True, metavar="|".join(scalings()),
                      help="What a change of a job's tasks costs."),

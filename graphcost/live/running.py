@@ -17,7 +17,7 @@ from graphcost.live.jobs import LiveJob, LiveOptions, Progress
 from graphcost.live.result import GrantRun, LiveOutcome, LiveSchedule, SlotRun
 from graphcost.sched import Grant, JobView, Knowledge, Observation, Scheduler, SlotView
 from graphcost.sim.checks import check_grants
-from graphcost.sim.jobs import Job, SimCluster, most_tasks
+from graphcost.sim.jobs import Job, SimCluster, fits_somewhere, most_tasks
 from graphcost.sim.setup import Setup
 from graphcost.sim.simulation import first_slot, packed_epochs_per_s
 
@@ -85,7 +85,7 @@ class LiveRun:
         slots: list[SlotRun] = []
         begin_s, slot = self.clock(), 0
         while len(slots) < self.options.slots:
-            waiting = [state for state in states if not state.over]
+            waiting = [state for state in states if not state.over and fits_somewhere(state.job, self.setup.cluster)]
             if not waiting:
                 break
             slot = max(slot, min(first_slot(state.job, self.setup.slot_s) for state in waiting))

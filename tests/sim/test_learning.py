@@ -101,6 +101,16 @@ def test_training_and_test_traces_are_apart() -> None:
     assert set(trainer._train) <= set(SEEDS[Split.TRAIN]) and seeds <= set(SEEDS[Split.VALIDATION])
 
 
+def test_jobs_that_wait_for_ever_are_no_part_of_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nodes without GPUs hold some of the models; a policy is judged by what it can finish."""
+    log = tmp_path / "log.csv"
+    few = ["--gpus-per-node", "0", "--count", "30", "--updates", "0"]
+    assert train(tmp_path / "p.pt", *few) == 2
+    assert "can never run" in capsys.readouterr().err
+    assert train(tmp_path / "p.pt", *few, "--oversized", "queue", "--log", str(log)) == 0
+    assert all(float(row["mean_jct_s"]) < 1e9 for row in csv.DictReader(log.read_text("utf-8").splitlines()))
+
+
 @pytest.mark.slow
 def test_it_learns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Imitation stays within 5 % of DRF; reinforcement takes at least a quarter off it, on test traces."""
