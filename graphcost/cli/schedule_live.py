@@ -12,7 +12,7 @@ from graphcost.cli import completing
 from graphcost.cli.completing import examples
 from graphcost.cli.options import shared_flags
 from graphcost.cli.output import say, text_width, write_result
-from graphcost.cli.schedule_options import say_about, setup_options
+from graphcost.cli.schedule_options import say_about, workload_options
 from graphcost.cli.schedule_policies import learned_schedulers, new_models
 from graphcost.errors import UsageError, WorkerLostError
 from graphcost.live.engine import on_ray
@@ -83,7 +83,7 @@ MOST_PROCESSES = 64
     metavar="SECONDS",
     help="A job's workers that say nothing for so long are replaced.",
 )
-@setup_options
+@workload_options
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--output", metavar="FILE", help="Write to a file instead of stdout.")
 @click.option("--log", metavar="FILE.csv", help="The loss of every step.")

@@ -213,14 +213,16 @@ def what_of(drawn: Drawn) -> str:
     return f"{name} ({setup.trace.format}), models of {setup.workload.name}"
 
 
-def setting_of(drawn: Drawn) -> list[str]:
+def setting_of(drawn: Drawn, *, simulated: bool = True) -> list[str]:
     """Sentences on the cluster and the load."""
     setup = drawn.setup
     nodes, first = len(setup.cluster.nodes), setup.cluster.nodes[0]
-    lines = [
-        f"{nodes:,} nodes of {first}, slots of {format_seconds(setup.slot_s)}, speeds {setup.speeds.name}, "
-        f"scaling {setup.options.scaling}",
-    ]
+    where = f"{nodes:,} nodes of {first}"
+    if simulated:
+        where += (
+            f", slots of {format_seconds(setup.slot_s)}, speeds {setup.speeds.name}, scaling {setup.options.scaling}"
+        )
+    lines = [where]
     if drawn.load is not None:
         lines.append(f"offered load at the jobs' requests: {_load(drawn.load)}")
     return lines

@@ -16,8 +16,11 @@ from graphcost.units import format_seconds
 
 def live_json(found: LiveSchedule, drawn: Drawn, options: LiveOptions) -> str:
     """Jobs with first and last loss, slots with what was held."""
+    head = head_of("schedule live", drawn)
+    for simulated in ("scaling", "disturbance"):
+        del head[simulated]
     data = {
-        **head_of("schedule live", drawn),
+        **head,
         "scheduler": found.scheduler,
         "seed": drawn.seed,
         "options": asdict(options),
@@ -48,7 +51,7 @@ def live_text(found: LiveSchedule, drawn: Drawn, width: int = DEFAULT_WIDTH) -> 
     return "\n".join(
         [
             f"{found.scheduler}, run for real: {what_of(drawn)}, seed {drawn.seed}, {len(found.jobs)} jobs",
-            *setting_of(drawn),
+            *setting_of(drawn, simulated=False),
             "",
             table_text(heads, rows, right=(2, 3, 4, 5, 6), width=width).rstrip(),
             *failed,

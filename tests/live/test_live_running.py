@@ -166,6 +166,7 @@ def test_json_and_log(setup: Setup) -> None:
         (["--scheduler", "drf", "--checkpoint-every", "0"], 2, "--checkpoint-every 0: at least 1"),
         (["--scheduler", "drf", "--real-slot", "0"], 2, "--real-slot 0: more than 0 seconds"),
         (["--scheduler", "drf", "--patience", "-1"], 2, "--patience -1: more than 0 seconds"),
+        (["--scheduler", "drf", "--scaling", "hot"], 2, "No such option '--scaling'"),
         (["--scheduler", "drf", "--batch", "1"], 2, "--batch 1: a job may have"),
         (["--scheduler", "drf", "--nodes", "500", "--count", "40"], 2, "each a process; at most 64: give fewer"),
         (["--scheduler", "drf", "--output", "no/o.txt"], 2, "--output no/o.txt: no folder no"),

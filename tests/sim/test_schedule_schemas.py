@@ -19,7 +19,7 @@ from graphcost.sim.best_tasks import TaskAdvice
 
 FOLDER = Path(__file__).parents[2] / "graphcost" / "report"
 HEAD = ("schema_version", "graphcost_version", "command")
-SETTING = "workload trace cluster slot_s speeds scaling disturbance notes scheduler seed".split()  # noqa: SIM905
+SETTING = "workload trace cluster slot_s speeds notes scheduler seed".split()  # noqa: SIM905
 """As in ``schedule simulate``."""
 
 
