@@ -9,15 +9,13 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
 
 import torch
 
 import graphcost
 from benchmarks._measure import machine
 from benchmarks.flop_counter import GROUPED, Figures, compare
+from graphcost.frontends.torch.libraries import import_timm
 from graphcost.graph import totals
 from graphcost.report.tables import table_text
 
@@ -25,25 +23,6 @@ NAMES = (
     "resnet50", "efficientnet_b0", "mobilenetv3_large_100", "regnety_032", "densenet121", "convnext_tiny",
     "swin_tiny_patch4_window7_224", "vit_base_patch16_224", "deit_small_patch16_224", "mixer_b16_224",
 )  # fmt: skip
-
-
-def import_timm() -> Any:
-    """timm, also where torchvision's compiled operators were made for another torch than this one.
-
-    No model here calls them; their schemas are declared so that torchvision can be imported.
-    """
-    spec = find_spec("torchvision")
-    if spec is None or spec.origin is None:
-        raise ImportError("timm needs torchvision: pip install 'graphcost[timm]'")
-    try:
-        torch.ops.load_library(str(next(Path(spec.origin).parent.glob("_C*.so"))))
-    except (OSError, StopIteration):
-        library = torch.library.Library("torchvision", "FRAGMENT")
-        for name in ("nms", "qnms"):
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    import timm
-
-    return timm
 
 
 def counted(name: str) -> tuple[Figures, int, int]:

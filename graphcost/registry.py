@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
 from typing import Generic, TypeVar
 
 from graphcost.errors import UnknownNameError
@@ -16,6 +19,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     lowered = {k.lower(): k for k in known}
     close = get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
     return f"; did you mean {lowered[close[0]]!r}?" if close else ""
+
+
+def import_members(package: str, path: Iterable[str]) -> tuple[ModuleType, ...]:
+    """Import every public module of ``package`` (its ``__name__`` and ``__path__``) by name, so that each registers
+    what it has: a new file there is all that a new entry takes."""
+    found = sorted(module.name for module in iter_modules(path) if not module.name.startswith("_"))
+    return tuple(import_module(f"{package}.{name}") for name in found)
 
 
 class Registry(Mapping[str, T], Generic[T]):

@@ -10,90 +10,14 @@ from collections.abc import Mapping
 
 from graphcost.errors import UsageError
 from graphcost.ir import BatchSource, Model
-from graphcost.models_zoo import (
-    alexnet,
-    autoencoder,
-    bert,
-    deepspeech,
-    densenet,
-    dlrm,
-    efficientnet,
-    encoder_decoder,
-    fpn,
-    gnmt,
-    gpt,
-    inception,
-    jasper,
-    llama,
-    lstm_lm,
-    mlp,
-    mobilefacenet,
-    mobilenet,
-    neumf,
-    pai,
-    pai_gcn,
-    pai_interests,
-    pai_speech,
-    regnet,
-    resnet,
-    shufflenet,
-    squeezenet,
-    ssd,
-    transformer_xl,
-    translation,
-    unet,
-    unet3d,
-    vgg,
-    vit,
-    wav2vec2,
-    wide_deep,
-    yolo,
-)
+from graphcost.models_zoo import gpt
 from graphcost.models_zoo._builder import Builder
 from graphcost.models_zoo._entry import DOMAINS, ZOO, ZooEntry
-from graphcost.registry import did_you_mean
+from graphcost.registry import did_you_mean, import_members
 
 __all__ = ["DOMAINS", "ZOO", "ZooEntry", "build", "describe", "names"]
 
-FAMILIES = (
-    alexnet,
-    autoencoder,
-    bert,
-    deepspeech,
-    densenet,
-    dlrm,
-    efficientnet,
-    encoder_decoder,
-    fpn,
-    gnmt,
-    gpt,
-    inception,
-    jasper,
-    llama,
-    lstm_lm,
-    mlp,
-    mobilefacenet,
-    mobilenet,
-    neumf,
-    pai,
-    pai_gcn,
-    pai_interests,
-    pai_speech,
-    regnet,
-    resnet,
-    shufflenet,
-    squeezenet,
-    ssd,
-    transformer_xl,
-    translation,
-    unet,
-    unet3d,
-    vgg,
-    vit,
-    wav2vec2,
-    wide_deep,
-    yolo,
-)
+FAMILIES = import_members(__name__, __path__)
 """The modules whose import fills :data:`ZOO`."""
 
 DEFAULT_BATCH = 32

@@ -12,7 +12,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from benchmarks.timm_models import import_timm  # noqa: E402
+from graphcost.errors import UsageError  # noqa: E402
+from graphcost.frontends.torch.libraries import import_timm  # noqa: E402
 from graphcost.graph import build_graph, totals  # noqa: E402
 from graphcost.models_zoo import build, describe, names  # noqa: E402
 
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWa
 @pytest.fixture(scope="module", autouse=True)
 def torchvision_that_imports() -> None:
     """transformers imports torchvision where it finds it, compiled for this torch or not."""
-    with contextlib.suppress(ImportError):
+    with contextlib.suppress(UsageError):
         import_timm()
 
 
@@ -60,7 +61,7 @@ def libraries() -> tuple[Any, Any]:
     try:
         timm = import_timm()
         import torchvision
-    except ImportError as error:
+    except (ImportError, UsageError) as error:
         pytest.skip(str(error))
     return timm, torchvision
 

@@ -69,7 +69,7 @@ def _stop(*_: Any) -> None:
 
 def trace_all(models: list[tuple[str, int]]) -> dict[str, str]:
     """Trace what is missing; returns the failures: ``name@size`` -> why."""
-    from benchmarks.timm_models import import_timm
+    from graphcost.frontends.torch.libraries import import_timm
 
     import_timm()
     record = cache_folder() / "timm" / "failures.json"

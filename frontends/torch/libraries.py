@@ -9,6 +9,7 @@ from typing import Any
 from graphcost.errors import ModelFileError, UsageError
 from graphcost.frontends.options import ASSUMED_BATCH, LoadOptions
 from graphcost.frontends.torch.live import import_torch
+from graphcost.frontends.torch.torchvision import make_importable
 from graphcost.registry import did_you_mean
 
 ASSUMED_SEQUENCE = 128
@@ -18,6 +19,7 @@ ASSUMED_SEQUENCE = 128
 def from_transformers(path: Path, options: LoadOptions) -> tuple[Any, dict[str, Any], tuple[str, ...]]:
     """(module, inputs, notes) of a transformers configuration file; code in it is never trusted."""
     torch = import_torch()
+    make_importable(torch)
     try:
         import transformers
     except ImportError as error:
@@ -73,18 +75,21 @@ def _transformers_inputs(
     return inputs, tuple(notes)
 
 
-def from_timm(name: str, options: LoadOptions) -> tuple[Any, tuple[Any, ...], tuple[str, ...]]:
-    """(module, inputs, notes) of a timm model."""
-    torch = import_torch()
+def import_timm() -> Any:
+    """timm; ``UsageError`` where it or torchvision, which it imports, is missing."""
+    make_importable(import_torch())
     try:
         import timm
     except ImportError as error:
-        raise UsageError(f"timm is not installed ({error}); install it with pip install 'graphcost[timm]'") from error
-    except RuntimeError as error:  # torchvision finds its compiled operators missing
         raise UsageError(
-            f"timm cannot be imported ({error}): torchvision is not the build of torch {torch.__version__}; "
-            "install both from one index"
+            f"timm cannot be imported ({error}); install it with pip install 'graphcost[timm]'"
         ) from error
+    return timm
+
+
+def from_timm(name: str, options: LoadOptions) -> tuple[Any, tuple[Any, ...], tuple[str, ...]]:
+    """(module, inputs, notes) of a timm model."""
+    torch, timm = import_torch(), import_timm()
     if not timm.is_model(name.partition(".")[0]):
         raise UsageError(f"no timm model named {name!r}{did_you_mean(name, timm.list_models())}")
     try:

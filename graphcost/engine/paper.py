@@ -11,9 +11,11 @@ recalled and cross-checked by the arithmetic of its tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -106,12 +108,12 @@ def paper_rates(cluster: Cluster, media: Iterable[Medium], precision: str = "fp3
 
 def transfer_s(weight_bytes: Any, bytes_per_s: tuple[float, ...]) -> Any:
     """T_w: ``weight_bytes`` over every medium in turn; zeros where there is none."""
-    if not bytes_per_s:
-        return weight_bytes * 0.0
-    seconds = weight_bytes / bytes_per_s[0]
-    for rate in bytes_per_s[1:]:
-        seconds = seconds + weight_bytes / rate
-    return seconds
+    return in_turn([weight_bytes / rate for rate in bytes_per_s]) if bytes_per_s else weight_bytes * 0.0
+
+
+def in_turn(seconds: Sequence[Any]) -> Any:
+    """One medium after another: ``seconds``, of which there is at least one, added in their order."""
+    return reduce(add, seconds)
 
 
 def paper_times(

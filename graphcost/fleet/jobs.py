@@ -13,8 +13,8 @@ from graphcost.fleet.kinds import KINDS, JobKind
 Column = NDArray[np.float64]
 Rows = NDArray[np.intp] | slice
 
-PIECE_ROWS = 1 << 14
-"""Jobs evaluated at a time: a column of them is 128 kB, so that intermediate ones stay in the cache."""
+PIECE_ROWS = 1 << 15
+"""Jobs evaluated at a time: a column of them is 256 kB, so that intermediate ones stay in the cache."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ class JobKind:
         """
         if len(cnodes) and cnodes.max() < _LOOKED_UP:
             table = _sharing_table(self, cluster)
-            sharing = table if np.isscalar(table) else table[cnodes.astype(np.intp)]
+            sharing = table if np.isscalar(table) else np.take(table, cnodes.astype(np.intp))
         else:
             sharing = self._input_sharing(cnodes, cluster)
         return sharing if most is None else np.minimum(sharing, most)

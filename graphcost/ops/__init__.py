@@ -11,27 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from graphcost.ir import OpCost, OpNode
-from graphcost.ops import (
-    attention,
-    attention_ms,
-    conv,
-    einsum,
-    elementwise,
-    embedding,
-    layout,
-    loss,
-    matmul,
-    moe,
-    norm,
-    pool,
-    quantized,
-    recurrent,
-    reduce,
-    signal,
-)
+from graphcost.ops import conv, einsum
 from graphcost.ops._backward import pointwise_backward
 from graphcost.ops._rule import RULES, OpClass, Rule, find_rule, free, rule, traffic
 from graphcost.ops._shapes import shape_error
+from graphcost.registry import import_members
 
 __all__ = [
     "RULES",
@@ -47,10 +31,7 @@ __all__ = [
     "traffic",
 ]
 
-FAMILIES = (
-    attention, attention_ms, conv, einsum, elementwise, embedding, layout, loss, matmul, moe, norm, pool,
-    quantized, recurrent, reduce, signal,
-)  # fmt: skip
+FAMILIES = import_members(__name__, __path__)
 """The modules whose import fills :data:`RULES`."""
 
 _LIST_OPS = frozenset({"ConcatFromSequence", "SplitToSequence"})

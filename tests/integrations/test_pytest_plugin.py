@@ -67,7 +67,7 @@ def test_files_as_fixture_and_imported(project: pytest.Pytester) -> None:
     done.stdout.fnmatch_lines(["*CommunicationBoundWarning: light_vgg19 may be communication-bound*"])
     shown = done.stdout.str()
     assert "graphcost/testing.py" not in shown, "the failure points into the library, not at the test"
-    # Where the variable CI is set, pytest repeats each message in full in its summary: count the lines of the failure.
+    # Where the variable CI is set, pytest's summary repeats each message: count the lines of the failure.
     advised = [line for line in shown.splitlines() if line.startswith("E ") and "would clear it:" in line]
     assert len(advised) == 2  # not where advice=False
     assert "TOO CLOSE: communication is" in shown

@@ -22,6 +22,7 @@ import torch
 from test_live_training import plain
 
 from graphcost.cli.main import main
+from graphcost.live import group
 from graphcost.live.engine import on_ray
 from graphcost.live.group import Group
 from graphcost.live.jobs import LiveOptions
@@ -80,6 +81,49 @@ def test_resized_and_killed_jobs_end_at_the_weights_of_a_single_process() -> Non
         assert kept is not None and kept.step == job.steps
         for name, value in kept.weights.items():
             torch.testing.assert_close(value, weights[name], rtol=1e-9, atol=1e-12)
+
+
+def two_workers(view: SlotView, seed: int) -> Decision:
+    """For the oldest job."""
+    return Decision((Grant(view.jobs[0].job_id, (Tasks(0, 2, 1),)),))
+
+
+def test_a_silent_worker_is_replaced_and_a_job_that_cannot_live_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first job has a worker stopped (SIGSTOP), which nobody but the clock can tell; the second loses each of its."""
+    monkeypatch.setattr(group, "MOST_RESTARTS", 2)
+    options = LiveOptions(steps=40, batch=32, checkpoint_every=20, real_slot_s=5, patience_s=15)
+    setup = set_up(SetupOptions(workload="dl2-release", nodes=1, count=2, cpus_per_node=16, gpus_per_node=8))
+    jobs, _, _ = setup.draw(0, None)
+    live = live_jobs(jobs, 0, options)
+    first, second = (job.job_id for job in jobs)
+    words: list[str] = []
+    stopped: list[int] = []
+
+    def asked(one: Group) -> None:
+        pid = one.members[1].pid
+        if one.job.job_id == first and not stopped:
+            stopped.append(int(pid))
+            os.kill(stopped[0], signal.SIGSTOP)
+        elif one.job.job_id == second and pid.isdigit():
+            os.kill(int(pid), signal.SIGKILL)
+        elif one.job.job_id == second:  # not started yet: as good as dead
+            one.members[1].actor.__ray_terminate__.remote()
+
+    scheduler = Scheduler("two", two_workers, Knowledge.NONE, "", "")
+    with on_ray(list(live.values()), 2, options, time.monotonic, words.append, asked) as engine:
+        found = LiveRun(jobs, live, setup, scheduler, engine, options, 0, time.monotonic).schedule()
+        weights = engine.groups[first].checkpoint
+    done, lost = found.jobs
+    assert done.steps_done == done.steps and done.restarts >= 1 and weights is not None
+    assert any(f"process {stopped[0]} did not answer in time; again from step 0" in word for word in words), words
+    wanted, _ = plain(live[first])
+    assert all(torch.allclose(weights.weights[name], wanted[name], rtol=1e-9, atol=1e-12) for name in wanted)
+    assert lost.failed is not None and "its workers were lost 2 times without a step between" in lost.failed
+    assert lost.steps_done == 0 and lost.finish_s is None and found.finished == 1
+    until = time.monotonic() + 20
+    while Path(f"/proc/{stopped[0]}").exists():
+        assert time.monotonic() < until, "a stopped worker outlives the run"
+        time.sleep(0.1)
 
 
 LIVE = [sys.executable, "-m", "graphcost", "schedule", "live"]
