@@ -96,10 +96,11 @@ class Group:
 
     def drop_silent(self, pool: Pool) -> None:
         """Whoever has not answered in time is ended."""
+        silent = ", ".join(member.pid for member in self.asked.values())
+        self.answers.append(Lost(f"processes {silent} did not answer in time"))
         for member in self.asked.values():
             self.members.remove(member)
             pool.drop(member)
-            self.answers.append(Lost(f"process {member.pid} did not answer in time"))
         self.asked = {}
 
     def settle(self) -> str | None:
