@@ -49,7 +49,7 @@ from graphcost.sim.workloads import SEEDS, Split, load_workload, seeds_of, workl
     ),
 )
 def command() -> None:
-    """Cluster schedulers on a simulated cluster."""
+    """Cluster schedulers, simulated or on real jobs."""
 
 
 @command.command(

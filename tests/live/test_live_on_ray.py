@@ -89,7 +89,7 @@ def two_workers(view: SlotView, seed: int) -> Decision:
 
 
 def test_a_silent_worker_is_replaced_and_a_job_that_cannot_live_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker of the first job is stopped (SIGSTOP), which the clock alone can tell; the second loses each of its."""
+    """A worker of the first job is stopped (SIGSTOP), as the clock alone can tell; the second loses all of its."""
     monkeypatch.setattr(group, "MOST_RESTARTS", 2)
     options = LiveOptions(steps=40, batch=32, checkpoint_every=20, real_slot_s=5, patience_s=15)
     setup = set_up(SetupOptions(workload="dl2-release", nodes=1, count=2, cpus_per_node=16, gpus_per_node=8))
