@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 pytest.importorskip("ray")
@@ -126,6 +127,7 @@ def test_a_silent_worker_is_replaced_and_a_job_that_cannot_live_is_given_up(monk
         time.sleep(0.1)
 
 
+SCHEMA = Path(__file__).parents[2] / "graphcost" / "report" / "schedule_live.schema.json"
 LIVE = [sys.executable, "-m", "graphcost", "schedule", "live"]
 PROCESSES = re.compile(r"processes (\d+(?:, \d+)*)")
 
@@ -182,6 +184,7 @@ def test_a_policy_drives_it_and_a_kill_from_outside_is_survived(policy: str) -> 
     code, out, err = run.end()
     assert code == 0, err
     found = json.loads(out)
+    jsonschema.validate(found, json.loads(SCHEMA.read_text("utf-8")))
     assert found["finished"] == 2 and found["scheduler"] == "dl2"
     assert all(job["steps_done"] == job["steps"] for job in found["jobs"])
     assert f"process {victim} died; again from step" in err and "Traceback" not in err
