@@ -15,7 +15,13 @@ from project.helpers_project import HEAD, Folder
 from graphcost.cli.main import cli, main
 
 MEASURED = Path(__file__).parents[1] / "benchmarks" / "measured" / "lambda_tensorflow.csv"
-SLOW = ("graphcost calibrate", "graphcost validate", "graphcost fleet sweep", "graphcost schedule train")
+SLOW = (
+    "graphcost calibrate",
+    "graphcost validate",
+    "graphcost fleet sweep",
+    "graphcost schedule train",
+    "graphcost schedule live",
+)
 """Those that take more than a few seconds."""
 
 

@@ -68,7 +68,7 @@ def test_files_stay_small() -> None:
     assert long == {}
 
 
-TAKES_ITS_SETTINGS_FROM_THE_ENVIRONMENT = {"graphcost/many/on_ray.py"}
+TAKES_ITS_SETTINGS_FROM_THE_ENVIRONMENT = {"graphcost/many/ray_cluster.py"}
 """Files about an engine that can be set up in no other way; they put back what they change."""
 
 

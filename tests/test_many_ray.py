@@ -15,7 +15,7 @@ from test_many import dies, fails_badly, halved
 
 from graphcost.cli.main import main
 from graphcost.errors import ModelFileError, UsageError, WorkerLostError
-from graphcost.many import each, on_ray
+from graphcost.many import each, ray_cluster
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("ray")
@@ -65,7 +65,7 @@ def test_an_item_that_always_kills_its_worker_is_reported_and_the_others_are_the
     found = list(each(dies, jobs, workers=2, backend="ray"))
     assert found[:3] + found[4:] == [0, 1, 4, 16]
     assert isinstance(found[3], WorkerLostError) and "died again each of the 3 times" in str(found[3])
-    assert len(list(tmp_path.iterdir())) == 1 + on_ray.RETRIES
+    assert len(list(tmp_path.iterdir())) == 1 + ray_cluster.RETRIES
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_a_folder_of_models_gives_what_one_process_gives(
 
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(on_ray, "find_spec", lambda name: None)
+    monkeypatch.setattr(ray_cluster, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"Ray, which is not installed: pip install 'graphcost\[ray\]'"):
         list(each(halved, [2], backend="ray"))
 

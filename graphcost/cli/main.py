@@ -39,7 +39,7 @@ _COMMANDS = {
     "calibrate": "Measure this machine: a device and a cluster file.",
     "fleet": "A table of jobs: the PAI workload study.",
     "validate": "Predictions against measured step times.",
-    "schedule": "Cluster schedulers on a simulated cluster.",
+    "schedule": "Cluster schedulers, simulated or on real jobs.",
     "completion": "Completion for bash, zsh or fish.",
 }
 

@@ -12,6 +12,7 @@ from graphcost.cli.completing import examples
 from graphcost.cli.options import shared_flags
 from graphcost.cli.output import say, text_width, working_on, write_result
 from graphcost.cli.schedule_advise import advise_command
+from graphcost.cli.schedule_live import live_command
 from graphcost.cli.schedule_options import say_about, setup_options
 from graphcost.cli.schedule_policies import learned_schedulers, new_models
 from graphcost.cli.schedule_train import train_command
@@ -48,7 +49,7 @@ from graphcost.sim.workloads import SEEDS, Split, load_workload, seeds_of, workl
     ),
 )
 def command() -> None:
-    """Cluster schedulers on a simulated cluster."""
+    """Cluster schedulers, simulated or on real jobs."""
 
 
 @command.command(
@@ -204,3 +205,4 @@ def list_command(quiet: bool, debug: bool) -> None:
 
 command.add_command(train_command)
 command.add_command(advise_command)
+command.add_command(live_command)

@@ -32,6 +32,20 @@ def setup_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Those of ``SetupOptions``."""
     share = Quantity(parse_share)
     options = (
+        click.option("--scaling", default="hot", show_default=True, metavar="|".join(scalings()),
+                     help="What a change of a job's tasks costs."),
+        click.option("--speed-variation", type=share, default=0.0, metavar="SHARE", help="Of a job's slot."),
+        click.option("--interference", type=share, default=0.0, metavar="SHARE", help="Loss beside other jobs."),
+        click.option("--epoch-error", type=share, default=0.0, metavar="SHARE", help="Of users' estimates."),
+        click.option("--measurement-noise", type=share, default=0.05, show_default=True, metavar="SHARE",
+                     help="Of the speeds that optimus and pollux measure."),
+    )  # fmt: skip
+    return workload_options(reduce(lambda inner, option: option(inner), reversed(options), command))
+
+
+def workload_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Those that a run for real has too: jobs, nodes, and the speeds that are told of them."""
+    options = (
         click.option("--workload", default="dl2-release", show_default=True, metavar="NAME|FILE.toml",
                      help="Cluster, models, arrivals and lengths; `schedule list` shows those that ship."),
         click.option("--trace", type=Path, metavar="FILE", help="Recorded jobs; the columns tell the format."),
@@ -47,14 +61,9 @@ def setup_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--speed-source", metavar="TEXT", help="Which experiment of the table."),
         click.option("--arch", metavar="ps|allreduce", help="How jobs train (default: the workload's)."),
         click.option("--max-workers", type=int, help="Cap of a job's workers, and of its servers."),
+        click.option("--oversized", type=click.Choice(["refuse", "queue"]), default="refuse", show_default=True,
+                     help="Jobs that fit on no node: an error, or they wait for ever and count as unfinished."),
         click.option("--load", type=Quantity(_share), metavar="SHARE", help="Stretch arrivals to this offered load."),
-        click.option("--scaling", default="hot", show_default=True, metavar="|".join(scalings()),
-                     help="What a change of a job's tasks costs."),
-        click.option("--speed-variation", type=share, default=0.0, metavar="SHARE", help="Of a job's slot."),
-        click.option("--interference", type=share, default=0.0, metavar="SHARE", help="Loss beside other jobs."),
-        click.option("--epoch-error", type=share, default=0.0, metavar="SHARE", help="Of users' estimates."),
-        click.option("--measurement-noise", type=share, default=0.05, show_default=True, metavar="SHARE",
-                     help="Of the speeds that optimus and pollux measure."),
     )  # fmt: skip
     return reduce(lambda inner, option: option(inner), reversed(options), command)
 

@@ -27,6 +27,7 @@ from graphcost.sim.setup import SetupOptions, set_up
 from graphcost.units import format_seconds
 
 if TYPE_CHECKING:
+    from graphcost.sim.learning.federated import Federation
     from graphcost.sim.learning.trainer import Trainer
 
 _HELP = {
@@ -53,6 +54,7 @@ _HELP = {
     "train_traces": "Traces of the training split, again and again.",
     "validation_traces": "Traces that choose the policy; never those of a test.",
     "validate_every": "Updates between validations and checkpoints.",
+    "clusters": "Clusters that share the policy and average gradients; batch, buffer and traces are divided.",
 }
 _FLAGS = {
     "starting_bundle": ("--starting-bundle/--no-starting-bundle", "Every job first gets a worker and a server."),
@@ -112,11 +114,11 @@ def train_command(
 
     torch_module().set_num_threads(1)  # the networks are small, and sums come out in the same order everywhere
     with working_on("setting up", quiet=quiet), _curve_of(tensorboard) as curve:
-        from graphcost.sim.learning.trainer import Trainer
+        from graphcost.sim.learning.federated import trainer_of
 
         setup = set_up(wanted)
         say_about(setup, (), None, quiet=quiet)
-        trainer = Trainer(setup, training)
+        trainer = trainer_of(setup, training)
         if resume:
             trainer.restore(checkpoint.read(state, checkpoint.TRAINING), str(state))
             say(f"resumed after {len(trainer.records)} validations", quiet=quiet)
@@ -149,7 +151,7 @@ def _check_files(output: Path, state: Path, plot: str | None, *, resume: bool, o
         check_plot(plot)
 
 
-def _write_policy(trainer: Trainer, output: Path) -> None:
+def _write_policy(trainer: Trainer | Federation, output: Path) -> None:
     from graphcost.sched.dl2 import checkpoint
 
     best = min(trainer.records, key=lambda record: record.mean_jct_s)
@@ -178,13 +180,14 @@ def _curve_of(folder: str | None) -> Iterator[Callable[[Record], None]]:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise UsageError("--tensorboard writes with tensorboard: pip install tensorboard") from None
+        raise UsageError("--tensorboard needs tensorboard: pip install 'graphcost[tensorboard]'") from None
     with SummaryWriter(folder) as writer:
 
         def add(record: Record) -> None:
             for name, value in asdict(record).items():
                 if isinstance(value, float):
                     writer.add_scalar(f"{record.phase}/{name}", value, record.updates)
+            writer.flush()  # a killed run keeps what it has told
 
         yield add
 
@@ -200,7 +203,7 @@ def _progress(record: Record, teacher_s: float, share: float, left_s: float | No
     )
 
 
-def _summary(trainer: Trainer, teacher_s: float, output: Path) -> str:
+def _summary(trainer: Trainer | Federation, teacher_s: float, output: Path) -> str:
     best = min(trainer.records, key=lambda record: record.mean_jct_s)
     warmed = [record for record in trainer.records if record.phase == "warm-up"]
     rows = [(f"teacher {trainer.teacher.name}", f"{teacher_s:,.0f} s", "")]

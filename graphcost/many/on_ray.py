@@ -7,44 +7,24 @@ same path.
 
 from __future__ import annotations
 
-import logging
 import os
 import pickle
 import socket
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from graphcost.errors import UsageError, WorkerLostError
 from graphcost.many.carried import guarded
-
-RETRIES = 3
-"""Times that Ray runs an item again whose process died."""
-
-_OBJECT_STORE_BYTES = 128 << 20
-"""Room for models' names and results; Ray would set a third of the machine's memory aside."""
-
-_QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to anybody
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else a warning about Ray's future
-}
-"""Environment of the cluster that is started here, where the user's says nothing else."""
-
-_PRINTING = "print_to_stdstream"
-"""A name inside Ray; where another version has none, its words come through."""
+from graphcost.many.ray_cluster import RETRIES, ray_cluster
 
 
 def run(
     function: Callable[[Any], Any], items: Sequence[Any], workers: int, *, apart: bool
 ) -> Iterator[tuple[int, Any]]:
     """A ``graphcost.many.Backend``. Raises ``UsageError`` without Ray, or where no cluster is reached."""
-    if find_spec("ray") is None:
-        raise UsageError("--backend ray needs Ray, which is not installed: pip install 'graphcost[ray]'")
-    with _cluster(workers):
+    with ray_cluster(workers, "--backend ray"):
         yield from _results(function, items, workers, apart)
 
 
@@ -106,52 +86,3 @@ def _one(job: bytes, folder: str, path: Sequence[str]) -> Any:
     sys.path.extend(one for one in path if one not in sys.path)
     function, item = pickle.loads(job)
     return guarded(function, item)
-
-
-@contextmanager
-def _cluster(workers: int) -> Iterator[None]:
-    """A connection for the block; a cluster started here ends with it, one that was there goes on."""
-    with _quiet():
-        import ray
-
-        if ray.is_initialized():
-            yield
-            return
-        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-        fresh = {
-            "num_cpus": workers, "object_store_memory": _OBJECT_STORE_BYTES, "include_dashboard": False,
-            "_system_config": {"task_oom_retries": RETRIES},  # Ray would try for ever
-        }  # fmt: skip
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                try:
-                    ray.init(**options, **fresh)
-                except ValueError:  # there is a cluster, whose size is not ours to choose
-                    ray.init(**options)
-            except (ConnectionError, ValueError, RuntimeError, OSError) as error:
-                raise UsageError(f"--backend ray: no cluster to work on ({' '.join(str(error).split())})") from error
-        try:
-            yield
-        finally:
-            ray.shutdown()
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Nothing from Ray on stdout or stderr, nothing reported to anybody."""
-    added = {name: value for name, value in _QUIET.items() if name not in os.environ}
-    os.environ.update(added)
-    from ray._private import worker
-
-    # What Ray retries it prints on stdout, which belongs to results; no option of its own stops that.
-    printing = getattr(worker, _PRINTING, None)
-    if printing is not None:
-        setattr(worker, _PRINTING, lambda *_, **__: None)
-    try:
-        yield
-    finally:
-        for name in added:
-            os.environ.pop(name, None)
-        if printing is not None:
-            setattr(worker, _PRINTING, printing)

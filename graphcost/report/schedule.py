@@ -33,7 +33,7 @@ class Drawn:
 def simulation_json(found: Schedule, drawn: Drawn) -> str:
     """One schedule."""
     data = {
-        **_head("schedule simulate", drawn),
+        **head_of("schedule simulate", drawn),
         "scheduler": found.scheduler,
         "seed": drawn.seed,
         "split": None if drawn.seed is None else split_of(drawn.seed),
@@ -47,7 +47,7 @@ def simulation_json(found: Schedule, drawn: Drawn) -> str:
 def comparison_json(found: ScheduleComparison, drawn: Drawn, split: str) -> str:
     """All schedulers; figures as mean with interval."""
     data = {
-        **_head("schedule compare", drawn),
+        **head_of("schedule compare", drawn),
         "split": split,
         "seeds": list(found.seeds),
         "confidence": found.confidence,
@@ -64,7 +64,8 @@ def _row(row: Row) -> dict[str, Any]:
     return {"scheduler": row.scheduler, "metrics": figures}
 
 
-def _head(command: str, drawn: Drawn) -> dict[str, Any]:
+def head_of(command: str, drawn: Drawn) -> dict[str, Any]:
+    """What every JSON of ``schedule`` says first."""
     setup, options = drawn.setup, drawn.setup.options
     first = setup.cluster.nodes[0]
     return {
@@ -108,8 +109,8 @@ def simulation_text(found: Schedule, drawn: Drawn, width: int = DEFAULT_WIDTH) -
     lost = [f"{m.unfinished:,} jobs did not finish"] if m.unfinished else []
     return "\n".join(
         [
-            f"{found.scheduler}: {_what(drawn)}{seed}, {len(found.jobs):,} jobs",
-            *_setting(drawn),
+            f"{found.scheduler}: {what_of(drawn)}{seed}, {len(found.jobs):,} jobs",
+            *setting_of(drawn),
             "",
             table_text(("", "", ""), rows, right=(1,), width=width, header=False).rstrip(),
             *lost,
@@ -132,8 +133,8 @@ def comparison_text(
     sentences = policies or [text for one in found.differences if (text := _sentence(one, best, len(found.seeds)))]
     return "\n".join(
         [
-            f"{_what(drawn)}, {len(found.seeds)} {split} traces (seeds {found.seeds[0]} to {found.seeds[-1]})",
-            *_setting(drawn),
+            f"{what_of(drawn)}, {len(found.seeds)} {split} traces (seeds {found.seeds[0]} to {found.seeds[-1]})",
+            *setting_of(drawn),
             "",
             table_text(heads, table, right=tuple(range(1, len(heads))), width=width),
             "bound: every job alone on the tasks that suit it best. Intervals: "
@@ -146,8 +147,8 @@ def comparison_text(
 
 def comparison_html(found: ScheduleComparison, drawn: Drawn, split: str) -> str:
     """One self-contained page."""
-    title = f"{_what(drawn)}: {len(found.seeds)} {split} traces"
-    return schedule_page(found, title, [*_setting(drawn), *drawn.notes])
+    title = f"{what_of(drawn)}: {len(found.seeds)} {split} traces"
+    return schedule_page(found, title, [*setting_of(drawn), *drawn.notes])
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -203,7 +204,8 @@ def _share(value: float | None) -> str:
     return "-" if value is None else format_share(value)
 
 
-def _what(drawn: Drawn) -> str:
+def what_of(drawn: Drawn) -> str:
+    """The workload, or the trace."""
     setup = drawn.setup
     if setup.trace is None:
         return setup.workload.name
@@ -211,13 +213,16 @@ def _what(drawn: Drawn) -> str:
     return f"{name} ({setup.trace.format}), models of {setup.workload.name}"
 
 
-def _setting(drawn: Drawn) -> list[str]:
+def setting_of(drawn: Drawn, *, simulated: bool = True) -> list[str]:
+    """Sentences on the cluster and the load."""
     setup = drawn.setup
     nodes, first = len(setup.cluster.nodes), setup.cluster.nodes[0]
-    lines = [
-        f"{nodes:,} nodes of {first}, slots of {format_seconds(setup.slot_s)}, speeds {setup.speeds.name}, "
-        f"scaling {setup.options.scaling}",
-    ]
+    where = f"{nodes:,} nodes of {first}"
+    if simulated:
+        where += (
+            f", slots of {format_seconds(setup.slot_s)}, speeds {setup.speeds.name}, scaling {setup.options.scaling}"
+        )
+    lines = [where]
     if drawn.load is not None:
         lines.append(f"offered load at the jobs' requests: {_load(drawn.load)}")
     return lines

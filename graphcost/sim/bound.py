@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphcost.sim.jobs import Job, SimCluster, TrainedModel, checked
+from graphcost.sim.jobs import Job, SimCluster, TrainedModel, checked, fits_somewhere
 from graphcost.sim.result import JobOutcome, Metrics, metrics_of
 from graphcost.sim.simulation import Settings, first_slot
 from graphcost.sim.speeds import SpeedModel
@@ -39,7 +39,12 @@ def per_job_optimum(
     settings = settings or Settings()
     best: dict[tuple[str, int, int], float] = {}
     outcomes = []
-    for job in checked(jobs, cluster):
+    for job in checked(jobs, cluster, keep_oversized=settings.queue_oversized):
+        if not fits_somewhere(job, cluster):
+            outcomes.append(
+                JobOutcome(job.job_id, job.model.name, job.arrival_s, None, None, job.epochs, 0.0, 0, 0.0)
+            )
+            continue
         key = (job.model.name, job.max_workers, job.max_ps)
         if key not in best:
             best[key], _, _ = best_epochs_per_s(speeds, job.model, job.max_workers, job.max_ps, cluster)

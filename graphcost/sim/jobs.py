@@ -72,8 +72,8 @@ class SimCluster:
         return Resources.total(self.nodes)
 
 
-def checked(jobs: Sequence[Job], cluster: SimCluster) -> tuple[Job, ...]:
-    """The jobs by arrival; caps cut to what the empty cluster holds.
+def checked(jobs: Sequence[Job], cluster: SimCluster, *, keep_oversized: bool = False) -> tuple[Job, ...]:
+    """The jobs by arrival; caps cut to what the empty cluster holds. ``keep_oversized``: unless all are, as they are.
 
     Raises ``UsageError`` for no jobs, doubled ids or figures that cannot be, and
     ``PlacementError`` naming the jobs whose smallest set of tasks fits on no node.
@@ -96,37 +96,53 @@ def checked(jobs: Sequence[Job], cluster: SimCluster) -> tuple[Job, ...]:
             or (job.model.ps and min(job.max_ps, job.requested_ps) < 1)
         ):
             raise UsageError(f"job {job.job_id}: needs at least one worker, and one server where it trains with them")
-    _refuse_what_never_fits(jobs, cluster)
+    never = [job for job in jobs if not fits_somewhere(job, cluster)]
+    if never and not (keep_oversized and len(never) < len(jobs)):
+        _refuse(never, cluster)
+    left_alone = {job.job_id for job in never}
     kinds: dict[tuple[Resources, Resources | None], tuple[int, int]] = {}
     for job in jobs:
         kind = (job.model.worker, job.model.ps)
         if kind not in kinds:
-            kinds[kind] = _most(*kind, cluster)
-    return tuple(sorted((_within(job, *kinds[job.model.worker, job.model.ps]) for job in jobs), key=_by_arrival))
+            kinds[kind] = most_tasks(*kind, cluster)
+    cut = (job if job.job_id in left_alone else _within(job, *kinds[job.model.worker, job.model.ps]) for job in jobs)
+    return tuple(sorted(cut, key=_by_arrival))
 
 
 def _by_arrival(job: Job) -> float:
     return job.arrival_s
 
 
-def _refuse_what_never_fits(jobs: Sequence[Job], cluster: SimCluster) -> None:
-    kinds = set(cluster.nodes)
-    never = [job for job in jobs if not any(_bundle(job.model).fits_in(node) for node in kinds)]
-    if never:
-        largest = max(kinds, key=lambda node: (node.gpu_milli, node.cpu_milli))
-        more = f", and {len(never) - 1} more jobs" if len(never) > 1 else ""
-        tasks = "a worker and its parameter server need" if never[0].model.ps else "a worker needs"
-        raise PlacementError(
-            f"job {never[0].job_id} can never run: {tasks} {_bundle(never[0].model)}, the largest node has "
-            f"{largest}{more}; give larger nodes (--cpus-per-node, --gpus-per-node)"
-        )
+def fits_somewhere(job: Job, cluster: SimCluster) -> bool:
+    """Whether some empty node holds the job's smallest set of tasks."""
+    return any(_bundle(job.model).fits_in(node) for node in set(cluster.nodes))
+
+
+def oversized_note(jobs: Sequence[Job], cluster: SimCluster) -> str | None:
+    """A sentence on the jobs that no node holds; None where there is none."""
+    never = [job.job_id for job in jobs if not fits_somewhere(job, cluster)]
+    if not never:
+        return None
+    named = ", ".join(never[:3]) + (f" and {len(never) - 3} more" if len(never) > 3 else "")
+    return f"{len(never):,} jobs need more than any node has and wait for ever: {named}"
+
+
+def _refuse(never: Sequence[Job], cluster: SimCluster) -> None:
+    largest = max(cluster.nodes, key=lambda node: (node.gpu_milli, node.cpu_milli))
+    more = f", and {len(never) - 1} more jobs" if len(never) > 1 else ""
+    tasks = "a worker and its parameter server need" if never[0].model.ps else "a worker needs"
+    raise PlacementError(
+        f"job {never[0].job_id} can never run: {tasks} {_bundle(never[0].model)}, the largest node has "
+        f"{largest}{more}; give larger nodes (--cpus-per-node, --gpus-per-node), or let such jobs wait for ever "
+        "beside others (--oversized queue)"
+    )
 
 
 def _bundle(model: TrainedModel) -> Resources:
     return model.worker if model.ps is None else model.worker + model.ps
 
 
-def _most(worker: Resources, ps: Resources | None, cluster: SimCluster) -> tuple[int, int]:
+def most_tasks(worker: Resources, ps: Resources | None, cluster: SimCluster) -> tuple[int, int]:
     """Workers alone, and servers alone, that the empty cluster holds."""
 
     def held(task: Resources, node: Resources) -> int:

@@ -11,7 +11,7 @@ from graphcost.placing import AnalysisOptions
 from graphcost.registry import did_you_mean
 from graphcost.sched import Resources
 from graphcost.sim.disturbance import Disturbance
-from graphcost.sim.jobs import Job, SimCluster, TrainedModel, checked
+from graphcost.sim.jobs import Job, SimCluster, TrainedModel, checked, fits_somewhere, oversized_note
 from graphcost.sim.scaling import scalings
 from graphcost.sim.simulation import Settings
 from graphcost.sim.speeds import AnalyticalSpeeds, FitSpeeds, SpeedModel, TableSpeeds
@@ -44,6 +44,7 @@ class SetupOptions:
     interference: float = 0.0
     epoch_error: float = 0.0
     measurement_noise: float = 0.05
+    oversized: str = "refuse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ class Setup:
                 epoch_error=options.epoch_error,
                 measurement_noise=options.measurement_noise,
             ),
+            queue_oversized=options.oversized == "queue",
         )
 
 
@@ -99,13 +101,19 @@ def set_up(options: SetupOptions) -> Setup:
             notes: tuple[str, ...] = ()
         else:
             rows = rows_of(trace, options.count, part=options.part, split=split, seed=seed)
-            jobs, notes = jobs_of(rows, workload, speeds, cluster, seed)
-        jobs = checked(jobs, cluster)
-        load = offered_load(jobs, cluster, speeds, slot_s)
+            own = trace.format == "graphcost"  # its models are the workload's; others call theirs what they like
+            jobs, notes = jobs_of(rows, workload, speeds, cluster, seed, known_models=own)
+        jobs = checked(jobs, cluster, keep_oversized=options.oversized == "queue")
+        waiting = oversized_note(jobs, cluster)
+        notes += () if waiting is None else (waiting,)
+        load = load_of(jobs)
         if options.load is not None:
             jobs = stretched(jobs, load, options.load, slot_s)
-            load = offered_load(jobs, cluster, speeds, slot_s)
+            load = load_of(jobs)
         return jobs, load, notes
+
+    def load_of(jobs: tuple[Job, ...]) -> Load:
+        return offered_load([job for job in jobs if fits_somewhere(job, cluster)], cluster, speeds, slot_s)
 
     made = Setup(options, workload, cluster, speeds, slot_s, trace, draw)
     made.settings(0)  # refuses wrong shares before anything runs

@@ -15,7 +15,7 @@ from graphcost.errors import UsageError
 from graphcost.sched import Grant, JobView, Knowledge, Observation, Scheduler, SlotView, Speed
 from graphcost.sim.checks import check_grants
 from graphcost.sim.disturbance import Disturbance
-from graphcost.sim.jobs import Job, SimCluster, TrainedModel, checked
+from graphcost.sim.jobs import Job, SimCluster, TrainedModel, checked, fits_somewhere
 from graphcost.sim.recording import Recorder
 from graphcost.sim.result import Schedule
 from graphcost.sim.scaling import Scaling, scalings
@@ -30,12 +30,16 @@ MOST_TRIAL_TASKS = 10
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything but jobs, nodes and speeds. ``max_slots``: jobs unfinished by then are reported so."""
+    """Everything but jobs, nodes and speeds. ``max_slots``: jobs unfinished by then are reported so.
+
+    ``queue_oversized``: jobs that fit on no node wait for ever, unseen by the scheduler, instead of being refused.
+    """
 
     slot_s: float = 1200.0
     scaling: Scaling = field(default_factory=lambda: scalings().find("hot"))
     disturbance: Disturbance = field(default_factory=Disturbance)
     max_slots: int = 200_000
+    queue_oversized: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.slot_s < math.inf:
@@ -82,7 +86,7 @@ class Simulation:
     ) -> None:
         self.settings = settings or Settings()
         self.cluster, self.speeds, self._knows = cluster, speeds, knows
-        ordered = checked(jobs, cluster)
+        ordered = checked(jobs, cluster, keep_oversized=self.settings.queue_oversized)
         for model in {job.model.name: job.model for job in ordered}.values():
             speeds.check(model)
         self._states = [_State(job, order, job.epochs) for order, job in enumerate(ordered)]
@@ -156,16 +160,19 @@ class Simulation:
     def _admit(self) -> None:
         """Jobs that have arrived by the slot's start; over idle slots in one step."""
         slot_s = self.settings.slot_s
-        if not self._active and self._next < len(self._states):
-            self.slot = max(self.slot, first_slot(self._states[self._next].job, slot_s))
         while self._next < len(self._states):
             state = self._states[self._next]
-            if first_slot(state.job, slot_s) > self.slot:
-                break
+            arrived = first_slot(state.job, slot_s)
+            if arrived > self.slot:
+                if self._active:
+                    break
+                self.slot = arrived
             self._next += 1
-            self._active.append(state)
+            fits = fits_somewhere(state.job, self.cluster)
+            if fits:
+                self._active.append(state)
             self._recorder.event(state.job.arrival_s, "arrive", state.job.job_id)
-            if self._knows is Knowledge.SAMPLES and state.job.model.name not in self._measured:
+            if fits and self._knows is Knowledge.SAMPLES and state.job.model.name not in self._measured:
                 self._try_out(state.job)
 
     def _run_job(self, state: _State, grant: Grant | None, shared: float, start_s: float) -> float:

@@ -32,14 +32,15 @@ def train(output: Path, *more: str) -> int:
     return main(["schedule", "train", *TINY, *SHORT, "--output", str(output), "--quiet", *more])
 
 
-def test_a_killed_and_resumed_run_gives_the_same_curve_and_policy(tmp_path: Path) -> None:
+@pytest.mark.parametrize("clusters", ["1", "2"])
+def test_a_killed_and_resumed_run_gives_the_same_curve_and_policy(tmp_path: Path, clusters: str) -> None:
     """SIGKILL once the first lines are there; every figure of the curve and every weight is equal afterwards."""
     import torch
 
     whole, cut = tmp_path / "whole.pt", tmp_path / "cut.pt"
     command = [
         sys.executable, "-m", "graphcost", "schedule", "train", *TINY, *SHORT, "--output", str(cut),
-        "--log", str(tmp_path / "cut.csv"),
+        "--log", str(tmp_path / "cut.csv"), "--clusters", clusters,
     ]  # fmt: skip
     running = subprocess.Popen(command, env={**os.environ}, stderr=subprocess.PIPE)
     log, until = tmp_path / "cut.csv", time.monotonic() + 240
@@ -51,8 +52,8 @@ def test_a_killed_and_resumed_run_gives_the_same_curve_and_policy(tmp_path: Path
     assert running.stderr is not None
     running.stderr.close()
     before = log.read_text("utf-8")
-    assert train(cut, "--resume", "--log", str(log)) == 0
-    assert train(whole, "--log", str(tmp_path / "whole.csv")) == 0
+    assert train(cut, "--resume", "--log", str(log), "--clusters", clusters) == 0
+    assert train(whole, "--log", str(tmp_path / "whole.csv"), "--clusters", clusters) == 0
     after = log.read_text("utf-8")
     assert after.startswith(before) and len(after) > len(before)
     assert after == (tmp_path / "whole.csv").read_text("utf-8")
@@ -100,6 +101,16 @@ def test_training_and_test_traces_are_apart() -> None:
     trainer = Trainer(setup, TrainingOptions(hidden=8))
     seeds = {seed for seed, _ in trainer._validation}
     assert set(trainer._train) <= set(SEEDS[Split.TRAIN]) and seeds <= set(SEEDS[Split.VALIDATION])
+
+
+def test_jobs_that_wait_for_ever_are_no_part_of_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nodes without GPUs hold some of the models; a policy is judged by what it can finish."""
+    log = tmp_path / "log.csv"
+    few = ["--gpus-per-node", "0", "--count", "30", "--updates", "0"]
+    assert train(tmp_path / "p.pt", *few) == 2
+    assert "can never run" in capsys.readouterr().err
+    assert train(tmp_path / "p.pt", *few, "--oversized", "queue", "--log", str(log)) == 0
+    assert all(float(row["mean_jct_s"]) < 1e9 for row in csv.DictReader(log.read_text("utf-8").splitlines()))
 
 
 @pytest.mark.slow

@@ -131,6 +131,15 @@ OWN = "job_id,arrival_s,model,epochs,workers\n"
         (["simulate", "--scheduler", "drf"], OWN + "a,0,vgg-16,ten,1\nb,0,vgg-16,10,1.5\n", 3,
          "row 2, column epochs: 'ten' is not a number, and 1 more bad rows"),
         (["simulate", "--scheduler", "drf"], OWN + "a,0,vgg-16\n", 3, "row 2, column workers: the row has no"),
+        (["simulate", "--scheduler", "drf"], OWN + "a,0,vgg-16,-3,1\n", 3, "row 2, column epochs: -3 is not over 0"),
+        (["simulate", "--scheduler", "drf"], OWN + "a,0,vgg16,10,1\n", 2,
+         "job a: workload dl2-release has no model named 'vgg16'; did you mean 'vgg-16'?"),
+        (["simulate", "--scheduler", "drf"], "submit_s,duration_s,num_gpus,vc\n0,50,1,x\n5,-40,2,x\n", 3,
+         "row 3, column duration_s: -40 is not over 0; --skip-bad-rows leaves them out"),
+        (["simulate", "--scheduler", "drf", "--oversized", "wait"], None, 2,
+         "'wait' is not one of 'refuse', 'queue'"),
+        (["simulate", "--scheduler", "drf", "--gpus-per-node", "0.5", "--oversized", "queue"],
+         OWN + "big,0,vgg-16,10,1\n", 2, "job big can never run"),
         (["simulate", "--scheduler", "drf", "--gpus-per-node", "0.5"], OWN + "big,0,vgg-16,10,1\n", 2,
          "job big can never run: a worker and its parameter server need 4 CPUs and 1 GPUs, the largest node has"),
     ],
@@ -150,6 +159,46 @@ def test_bad_input(
     assert main(["schedule", *arguments]) == code
     captured = capsys.readouterr()
     assert message in captured.err and "Traceback" not in captured.err and captured.out == ""
+
+
+@pytest.mark.parametrize("scheduler", ["fifo", "drf", "srtf"])
+def test_a_job_that_fits_nowhere_is_refused_or_waits_for_ever(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, scheduler: str
+) -> None:
+    """On nodes without GPUs vgg-16 never runs and text-cnn does, as if it were alone; the first in the queue too."""
+    path, alone = tmp_path / "trace.csv", tmp_path / "alone.csv"
+    path.write_text(OWN + "big,0,vgg-16,10,1\nlater,1300,vgg-16,10,1\nsmall,2000,text-cnn,900,1\n", "utf-8")
+    alone.write_text(OWN + "small,2000,text-cnn,900,1\n", "utf-8")
+    run = ["--scheduler", scheduler, "--nodes", "2", "--gpus-per-node", "0"]
+    assert main(["schedule", "simulate", *run, "--trace", str(path)]) == 2
+    err = capsys.readouterr().err
+    assert "job big can never run: a worker and its parameter server need 4 CPUs and 1 GPUs" in err
+    assert ", and 1 more jobs" in err and "--oversized queue" in err
+    found = data(capsys, "simulate", *run, "--trace", str(path), "--oversized", "queue")
+    assert found["notes"][-1] == "2 jobs need more than any node has and wait for ever: big, later"
+    jobs = {job["job_id"]: job for job in found["jobs"]}
+    assert (found["metrics"]["finished"], found["metrics"]["unfinished"]) == (1, 2)
+    for job_id in ("big", "later"):
+        assert jobs[job_id]["start_s"] is None and jobs[job_id]["epochs_done"] == 0
+    lonely = data(capsys, "simulate", *run, "--trace", str(alone))
+    (small,) = lonely["jobs"]
+    assert found["metrics"]["slots"] == lonely["metrics"]["slots"], "no slot is run for jobs that nobody can run"
+    # alone it arrives at 0 s and starts at once; here at 2,000 s, and starts at the slot of 2,400 s
+    assert jobs["small"]["finish_s"] - 2400 == pytest.approx(small["finish_s"])
+
+
+def test_a_comparison_leaves_out_what_waits_for_ever(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nodes without GPUs hold two of the eight models; means are of jobs that can run, the bound's too."""
+    found = data(
+        capsys, "compare", "--traces", "2", "--schedulers", "drf,optimus", "--count", "40", "--nodes", "20",
+        "--gpus-per-node", "0", "--oversized", "queue",
+    )  # fmt: skip
+    rows = [row["metrics"] for row in (*found["schedulers"], found["bound"])]
+    for row in rows:
+        assert row["unfinished"]["mean"] == rows[0]["unfinished"]["mean"] > 0
+        assert row["finished"]["mean"] + row["unfinished"]["mean"] == 40
+        assert row["mean_jct_s"]["mean"] >= rows[-1]["mean_jct_s"]["mean"] > 0
+    assert "wait for ever" in found["notes"][-1]
 
 
 def test_bad_rows_can_be_left_out(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -1,17 +1,23 @@
-"""``schedule compare`` as one page: schedulers with intervals, paired differences, completion times by percentile."""
+"""``schedule compare`` as one page: schedulers with intervals, paired differences, completion times as curves."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from graphcost.report.page.document import document
-from graphcost.report.page.markup import Cell, Html, element, joined, section, table
+from graphcost.report.page.markup import Cell, Html, chart, element, joined, section, table
 from graphcost.sim.comparing import Difference, Interval, Row, ScheduleComparison
 from graphcost.units import format_seconds, format_share
 
 PERCENTILES = (10, 25, 50, 75, 90, 95, 99)
+
+MOST_POINTS = 200
+"""Of a curve; more jobs are thinned evenly, the longest kept."""
+
+_FOOTER = "Simulated; nothing was run."
 
 
 def schedule_page(found: ScheduleComparison, title: str, setting: Sequence[str]) -> str:
@@ -31,11 +37,11 @@ def schedule_page(found: ScheduleComparison, title: str, setting: Sequence[str])
                 id_="schedulers",
             ),
             section("Paired differences in mean completion", _differences(found), id_="differences"),
-            section("Completion times of all jobs", _percentiles(found), id_="times"),
+            section("Completion times of all jobs", _completion(found), id_="times"),
         ),
         "\n",
     )
-    return document(title, body, {})
+    return document(title, body, {"models": [curves_of(found)]}, scripts=("schedule.js",), footer=_FOOTER)
 
 
 def _schedulers(rows: Sequence[Row]) -> Html:
@@ -70,6 +76,39 @@ def _difference(one: Difference) -> list[str | Cell]:
         Cell(f"{one.mean_jct_s.mean:+,.0f} s", one.mean_jct_s.mean),
         *(Cell(f"{count}", count) for count in (one.sooner_on, one.later_on)),
     ]
+
+
+def curves_of(found: ScheduleComparison) -> dict[str, Any]:
+    """What the chart draws: by scheduler (seconds, share of its finished jobs that took no longer), each from 0 on.
+
+    ``low``, ``high``: the whole powers of ten around all times.
+    """
+    drawn = {name: _points(times) for name, times in found.completion_s.items() if times}
+    every = [seconds for points in drawn.values() for seconds, _ in points]
+    low, high = (np.floor(np.log10(min(every))), np.ceil(np.log10(max(every)))) if every else (0, 1)
+    return {
+        "curves": [{"name": name, "points": points} for name, points in drawn.items()],
+        "low": float(10**low),
+        "high": float(10 ** max(high, low + 1)),
+    }
+
+
+def _points(times: Sequence[float]) -> list[list[float]]:
+    ordered = np.sort(np.array(times))
+    count = len(ordered)
+    kept = np.unique(np.linspace(0, count - 1, min(count, MOST_POINTS)).round().astype(int))
+    points = [[float(f"{ordered[at]:.5g}"), float((at + 1) / count)] for at in kept]
+    return [[points[0][0], 0.0], *points]
+
+
+def _completion(found: ScheduleComparison) -> Html:
+    """The cumulative distribution, its figures under it."""
+    medians = "; ".join(
+        f"{name} {format_seconds(float(np.median(times)))}" for name, times in found.completion_s.items() if times
+    )
+    said = f"Half of the jobs took no longer than: {medians}."
+    note = "Finished jobs of all traces together; the scale of time is logarithmic."
+    return chart("completion", 0, "Jobs that took no longer", said, _percentiles(found), note)
 
 
 def _percentiles(found: ScheduleComparison) -> Html:

@@ -16,6 +16,7 @@ class TrainingOptions:
     (its code none: it learns from the slot's reward alone), ``credit`` slot. ``credit`` pace goes further from it
     (see ``graphcost.sched.dl2.pace``) and is best where speeds do not depend on the place; the critic and discount
     then have no part, and ``critic_updates`` teach the paces alone. ``validate_every`` counts updates.
+    ``clusters``: share the batch, the buffer and the traces (see ``federated``).
     """
 
     seed: int = 0
@@ -44,10 +45,11 @@ class TrainingOptions:
     train_traces: int = 100
     validation_traces: int = 10
     validate_every: int = 500
+    clusters: int = 1
 
     def __post_init__(self) -> None:
         for name in ("hidden", "window", "warm_up_traces", "updates_per_slot", "batch", "buffer", "train_traces",
-                     "validation_traces", "validate_every"):  # fmt: skip
+                     "validation_traces", "validate_every", "clusters"):  # fmt: skip
             if getattr(self, name) < 1:
                 raise UsageError(f"--{name.replace('_', '-')} {getattr(self, name)}: at least 1")
         for name in ("seed", "updates", "warm_up_updates", "critic_updates"):

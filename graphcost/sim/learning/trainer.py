@@ -27,6 +27,7 @@ from graphcost.sched.dl2.replay import Replay
 from graphcost.sched.dl2.warm_up import Labels, cross_entropy_step, shuffled
 from graphcost.sim.learning.options import Record, TrainingOptions
 from graphcost.sim.learning.rollout import FilledSlot, slots_of
+from graphcost.sim.learning.sharing import Sharing
 from graphcost.sim.learning.teaching import taught
 from graphcost.sim.learning.validating import mean_jct_s
 from graphcost.sim.setup import Setup, SetupOptions
@@ -39,9 +40,9 @@ WARM_UP, REINFORCE = "warm-up", "reinforce"
 class Trainer:
     """One training run on one setup. ``run()`` trains; ``best_weights`` are the best on validation traces."""
 
-    def __init__(self, setup: Setup, options: TrainingOptions) -> None:
+    def __init__(self, setup: Setup, options: TrainingOptions, sharing: Sharing | None = None) -> None:
         torch = torch_module()
-        self.setup, self.options = setup, options
+        self.setup, self.options, self._sharing = setup, options, sharing or Sharing()
         self.teacher = SCHEDULERS.find(options.teacher)
         models = sorted(setup.workload.models, key=lambda model: model.name)
         names = tuple(model.name for model in models)
@@ -66,7 +67,9 @@ class Trainer:
         self.pace = PaceModel(
             self.spec, options.value_learning_rate, options.seed + 2, models, caps, setup.cluster.capacity
         )
-        self._draw = np.random.default_rng((options.seed, 1))
+        for optimizer in self._optimizers():
+            self._sharing.join(optimizer)
+        self._draw = np.random.default_rng((options.seed, 1, *self._sharing.stream))
         self._taken = np.zeros(3, np.int64)
         self._warmed = self._critic_updates = self._updates = self._traces = 0
         self.records: list[Record] = []
@@ -75,7 +78,7 @@ class Trainer:
             (seed, setup.draw(seed, Split.VALIDATION)[0])
             for seed in seeds_of(Split.VALIDATION, options.validation_traces)
         ]
-        self._train = seeds_of(Split.TRAIN, options.train_traces)
+        self._train = self._sharing.traces(seeds_of(Split.TRAIN, options.train_traces))
 
     @property
     def progress_share(self) -> float:
@@ -128,8 +131,10 @@ class Trainer:
                 self.progress.add(slot.rows, slot.shares)
                 self.pace.add(slot.rows, slot.paces)
                 self.replay.add(replace(slot.samples, returns=self._returns(slot)))
-                if self.replay.ready:
+                if self._sharing.turn(self.replay.ready, going=True).learn:
                     losses += self._learn()
+            while (turn := self._sharing.turn(self.replay.ready, going=False)).going:
+                losses += self._learn() if turn.learn else []
             self._traces += 1
             if self._updates - since >= options.validate_every or self._updates >= options.updates:
                 yield self._record(REINFORCE, losses, None, float(np.mean(rewards)))
@@ -184,8 +189,9 @@ class Trainer:
         return replace(loss, value=error)
 
     def _record(self, phase: str, losses: list[Loss], warm: float | None, reward: float | None) -> Record:
-        jct_s = mean_jct_s(self.setup, Policy(self.policy).scheduler(), self._validation)
-        best = all(jct_s < before.mean_jct_s for before in self.records)
+        leads = self._sharing.leads  # of several clusters one validates
+        jct_s = mean_jct_s(self.setup, Policy(self.policy).scheduler(), self._validation) if leads else np.inf
+        best = leads and all(jct_s < before.mean_jct_s for before in self.records)
         if best:
             self.best_weights = {name: part.clone() for name, part in self.policy.layers.state_dict().items()}
         some = bool(losses)
@@ -207,11 +213,11 @@ class Trainer:
         """The teacher's mean completion time on the validation traces."""
         return mean_jct_s(self.setup, self.teacher, self._validation)
 
-    def contents_options(self) -> dict[str, Any]:
-        """What the run was told, as plain values: its own options, and those of the setup that are no default."""
+    def contents_options(self, options: TrainingOptions | None = None) -> dict[str, Any]:
+        """What the run was told, as plain values: its options, and those of the setup that are no default."""
         told, usual = asdict(self.setup.options), asdict(SetupOptions())
         setup = {name: str(value) for name, value in told.items() if value != usual[name]}
-        return {**asdict(self.options), "setup": setup}
+        return {**asdict(options or self.options), "setup": setup}
 
     def best_policy(self) -> Network:
         """The policy network with the best weights so far."""
@@ -243,10 +249,8 @@ class Trainer:
 
     def restore(self, contents: Mapping[str, Any], name: str = "the run to resume") -> None:
         """From ``contents`` of a run with equal options (``updates`` may differ); else raises ``UsageError``."""
-        saved, torch = contents["options"], torch_module()
-        for option, value in self.contents_options().items():
-            if option != "updates" and saved.get(option) != value:
-                raise UsageError(f"{name}: made with {option} {saved.get(option)}, not {value}; resume with the same")
+        torch = torch_module()
+        self.check_options(contents["options"], name)
         self.policy.layers.load_state_dict(contents["policy"])
         self.value.layers.load_state_dict(contents["value"])
         self.best_weights = dict(contents["best"])
@@ -264,6 +268,14 @@ class Trainer:
         self._taken = np.array(contents["taken"], np.int64)
         self._warmed, self._critic_updates, self._updates, self._traces = contents["counts"]
         self.records = [Record(**record) for record in contents["records"]]
+
+    def check_options(self, saved: Mapping[str, Any], name: str, options: TrainingOptions | None = None) -> None:
+        """Raises ``UsageError`` for the first that differs; one that a file does not know yet had its default."""
+        usual = asdict(TrainingOptions())
+        for option, value in self.contents_options(options).items():
+            had = saved.get(option, usual.get(option))
+            if option != "updates" and had != value:
+                raise UsageError(f"{name}: made with {option} {had}, not {value}; resume with the same")
 
     def _optimizers(self) -> tuple[Any, ...]:
         return self._warm, self.learner.policy_optimizer, self.learner.value_optimizer

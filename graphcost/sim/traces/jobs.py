@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from graphcost.errors import UsageError
+from graphcost.errors import UnknownNameError, UsageError
+from graphcost.registry import did_you_mean
 from graphcost.sim.jobs import Job, SimCluster, TrainedModel
 from graphcost.sim.speeds import SpeedModel
 from graphcost.sim.traces.reading import Trace, TraceRow
@@ -52,9 +53,13 @@ def _first(rows: Sequence[TraceRow], count: int | None, what: str) -> tuple[Trac
 
 
 def jobs_of(
-    rows: Sequence[TraceRow], workload: Workload, speeds: SpeedModel, cluster: SimCluster, seed: int
-) -> tuple[tuple[Job, ...], tuple[str, ...]]:
-    """The jobs, arrivals from 0 on, and notes on what was assumed or cut."""
+    rows: Sequence[TraceRow], workload: Workload, speeds: SpeedModel, cluster: SimCluster, seed: int, *,
+    known_models: bool = False,
+) -> tuple[tuple[Job, ...], tuple[str, ...]]:  # fmt: skip
+    """The jobs, arrivals from 0 on, and notes on what was assumed or cut.
+
+    A model that the workload lacks is drawn from it; under ``known_models`` raises ``UnknownNameError``.
+    """
     draw = np.random.default_rng((seed, 4))
     by_name = {model.name: model for model in workload.models}
     drawn = [
@@ -72,6 +77,11 @@ def jobs_of(
         model = by_name.get(row.model or "", chosen)
         if row.model is None:
             notes["have no model in the trace; drawn from the workload's"] += 1
+        elif model.name != row.model and known_models:
+            raise UnknownNameError(
+                f"job {row.job_id}: workload {workload.name} has no model named {row.model!r}"
+                f"{did_you_mean(row.model, by_name)} ({', '.join(by_name)})"
+            )
         elif model.name != row.model:
             notes[f"train {row.model}, which the workload does not have; drawn from its models"] += 1
         if row.worker is not None:
