@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,9 @@ def from_timm(name: str, options: LoadOptions) -> tuple[Any, tuple[Any, ...], tu
     if not timm.is_model(name.partition(".")[0]):
         raise UsageError(f"no timm model named {name!r}{did_you_mean(name, timm.list_models())}")
     try:
-        module = fake(torch, lambda: timm.create_model(name, pretrained=False))
+        with warnings.catch_warnings():  # of names that it has renamed, of layers' own deprecations
+            warnings.simplefilter("ignore")
+            module = fake(torch, lambda: timm.create_model(name, pretrained=False))
     except (RuntimeError, ValueError) as error:
         raise UsageError(f"timm:{name}: {error}") from error
     channels, height, width = timm.data.resolve_model_data_config(module)["input_size"]

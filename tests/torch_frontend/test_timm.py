@@ -37,6 +37,11 @@ def test_an_unknown_name_is_a_usage_error() -> None:
         graphcost.load("timm:resnet5O")
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_renamed_model_is_built_without_a_warning() -> None:
+    assert graphcost.load("timm:deit3_base_patch16_384_in21ft1k", batch=1).number_of_nodes() > 100
+
+
 IMPORTS = "from graphcost.frontends.torch.libraries import import_timm; import_timm(); print('imported')"
 
 
