@@ -16,7 +16,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-pytest.importorskip("ray")
+ray = pytest.importorskip("ray")
 pytest.importorskip("torch")
 
 import torch
@@ -27,6 +27,7 @@ from graphcost.live import group
 from graphcost.live.engine import on_ray
 from graphcost.live.group import Group
 from graphcost.live.jobs import LiveOptions
+from graphcost.live.pool import Process
 from graphcost.live.running import LiveRun, live_jobs
 from graphcost.sched import Decision, Grant, Knowledge, Scheduler, SlotView, Tasks
 from graphcost.sim.setup import SetupOptions, set_up
@@ -50,6 +51,11 @@ def changing(view: SlotView, seed: int) -> Decision:
 CHANGING = Scheduler("changing", changing, Knowledge.NONE, "", "")
 
 
+def process_of(member: Process) -> int:
+    """Its number, however long a busy machine takes to start it."""
+    return int(ray.get(member.told, timeout=120))
+
+
 def test_resized_and_killed_jobs_end_at_the_weights_of_a_single_process() -> None:
     """SIGKILL once while a group of three forms, and once while it computes; no step is lost or counted twice."""
     setup = set_up(SetupOptions(workload="dl2-release", nodes=2, count=2, cpus_per_node=16, gpus_per_node=8))
@@ -64,7 +70,7 @@ def test_resized_and_killed_jobs_end_at_the_weights_of_a_single_process() -> Non
         formed = group.number == group.greeted
         if group.job.job_id == first and len(group.members) == 3 and len(killed) == int(formed):
             time.sleep(0.05 * formed)
-            killed.append(int(group.members[0 if formed else 1].pid))
+            killed.append(process_of(group.members[0 if formed else 1]))
             os.kill(killed[-1], signal.SIGKILL)
 
     with on_ray(list(live.values()), 4, OPTIONS, time.monotonic, words.append, asked) as engine:
@@ -92,7 +98,7 @@ def two_workers(view: SlotView, seed: int) -> Decision:
 def test_a_silent_worker_is_replaced_and_a_job_that_cannot_live_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker of the first job is stopped (SIGSTOP), as the clock alone can tell; the second loses all of its."""
     monkeypatch.setattr(group, "MOST_RESTARTS", 2)
-    options = LiveOptions(steps=40, batch=32, checkpoint_every=20, real_slot_s=5, patience_s=15)
+    options = LiveOptions(steps=40, batch=32, checkpoint_every=20, real_slot_s=5, patience_s=40)
     setup = set_up(SetupOptions(workload="dl2-release", nodes=1, count=2, cpus_per_node=16, gpus_per_node=8))
     jobs, _, _ = setup.draw(0, None)
     live = live_jobs(jobs, 0, options)
@@ -102,11 +108,10 @@ def test_a_silent_worker_is_replaced_and_a_job_that_cannot_live_is_given_up(monk
 
     def asked(one: Group) -> None:
         if one.job.job_id == first and not stopped:
-            stopped.append(int(one.members[1].pid))
+            stopped.append(process_of(one.members[1]))
             os.kill(stopped[0], signal.SIGSTOP)
         elif one.job.job_id == second:
-            started = [int(member.pid) for member in one.members if member.pid.isdigit()]
-            os.kill(started[0], signal.SIGKILL)
+            ray.kill(one.members[0].actor)  # ends its process, also one that is not there yet
 
     scheduler = Scheduler("two", two_workers, Knowledge.NONE, "", "")
     with on_ray(list(live.values()), 2, options, time.monotonic, words.append, asked) as engine:
