@@ -16,9 +16,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-ray = pytest.importorskip("ray")
+pytest.importorskip("ray")
 pytest.importorskip("torch")
 
+import ray
 import torch
 from test_live_training import plain
 
