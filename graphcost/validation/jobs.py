@@ -149,6 +149,7 @@ def _recipe(row: MeasuredRow, chosen: Mapping[str, Any]) -> Recipe:
         keep_gradients=chosen.get("keep_gradients", False),
         recompute=chosen.get("recompute", False),
         host_factor=chosen.get("host_factor", 1.0),
+        trainer=chosen.get("trainer", "torch"),
         master_weights=chosen.get("master_weights", False),
     )
 
