@@ -46,8 +46,8 @@ FIXED: Mapping[str, Mapping[str, float]] = {
     "ampere-geforce": {"product": 1.0, "convolution": 1.0, "memory": 1.0},
 }
 """From the products of the operator tables (``python -m benchmarks.fit operators``). L4 and T4 are held back by 70 W.
-T4: DeepBench's half-precision products and convolutions too, since its rows of whole networks wait for data. ``base`` is
-the RTX 3090's own."""
+T4: DeepBench's half-precision products and convolutions too, since its rows of whole networks wait for data.
+``base`` is the RTX 3090's own."""
 
 K_STAGE: Mapping[str, int] = {"pascal": 128, "ampere-datacentre": 128}
 """Elements of K that fp32 products take at once where ``base`` has another number (same tables, batched products)."""
