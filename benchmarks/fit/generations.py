@@ -28,13 +28,11 @@ PRIOR = {"product": 0.8, "convolution": 0.85, "memory": 1.0, "fp32-product": 0.8
 """assumed: between the shares of GeForce and data-centre cards; memory as on the RTX 3090."""
 
 ASSUMED: Mapping[str, Mapping[str, float]] = {
-    "ada-l4": {
-        "product": 0.60,
-        "convolution": 0.47,
-        "fp32-convolution": 0.30,
-    },  # T4's, also held back by 70 W; its product's
+    "kepler": {"memory": 0.49, "fp32-convolution": 1.93},  # Pascal's, the nearest: the same frameworks and kernels
+    # T4's, which 70 W hold back too; in fp32 its own product's
+    "ada-l4": {"product": 0.60, "convolution": 0.47, "fp32-convolution": 0.30},
 }
-"""Where no row tells and the others of the generation do not, either."""
+"""Where a fit begins, and stays without rows, if not at ``PRIOR``."""
 
 FIXED: Mapping[str, Mapping[str, float]] = {
     "pascal": {"fp32-product": 0.80},
@@ -195,8 +193,8 @@ def report(found: list[Outcome]) -> str:
 HEADS = {
     "ada": 'arch = "Ada Lovelace"', "ada-l4": 'devices = ["l4"]', "ampere-datacentre": 'devices = ["a100*", "a30*"]',
     "ampere-geforce": 'arch = "Ampere"', "blackwell": 'arch = "Blackwell"', "hopper": 'arch = "Hopper"',
-    "pascal": 'arch = "Pascal"', "turing": 'arch = "Turing"', "turing-t4": 'devices = ["t4"]',
-    "volta": 'arch = "Volta"',
+    "kepler": 'arch = "Kepler"', "pascal": 'arch = "Pascal"', "turing": 'arch = "Turing"',
+    "turing-t4": 'devices = ["t4"]', "volta": 'arch = "Volta"',
 }  # fmt: skip
 
 
