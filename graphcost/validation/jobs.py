@@ -197,9 +197,9 @@ def _dims(row: MeasuredRow, model: Mapping[str, Any]) -> dict[str, int]:
     name = model["source"].removeprefix("zoo:")
     open_sizes = describe(name).dims if name in names() else {**known, "image": 0}
     for entry in _names()["size"]:
-        found = re.search(entry["pattern"], row.notes if entry.get("of") == "notes" else row.task_input)
+        found = re.search(entry["pattern"], getattr(row, entry.get("of", "task_input")))
         if found and entry["dim"] in open_sizes:
-            known[entry["dim"]] = int(found[1])
+            known[entry["dim"]] = entry["value"] if "value" in entry else int(found[1])
     return known
 
 
