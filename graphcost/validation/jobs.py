@@ -127,7 +127,14 @@ _APEX_O2 = HALF_EVERYTHING | {"Add", "Sub", "Mul", "Where", "Div"}
 
 def _script(row: MeasuredRow, optimizer: str, precision: str) -> Mapping[str, Any]:
     """What the row's script ran, as far as it is known: every entry of ``recipe`` that fits, in order."""
-    texts = {"table": row.table, "model": row.model_id, "precision": row.precision, "notes": row.notes}
+    names = {
+        "table": "table",
+        "model": "model_id",
+        "precision": "precision",
+        "notes": "notes",
+        "framework": "framework",
+    }
+    texts = {key: getattr(row, name) for key, name in names.items()}
     chosen: dict[str, Any] = {"optimizer": optimizer, "precision": precision, "layout": row.layout}
     for entry in _names()["recipe"]:
         if all(re.search(entry[key], text, re.IGNORECASE) for key, text in texts.items() if key in entry):
