@@ -41,6 +41,7 @@ FIXED: Mapping[str, Mapping[str, float]] = {
     "ada-l4": {"fp32-product": 0.30},
     "ampere-datacentre": {"fp32-product": 0.86},
     "hopper": {"fp32-product": 0.74},
+    "blackwell": {"product": 0.63},
     "ampere-geforce": {"product": 1.0, "convolution": 1.0, "memory": 1.0},
 }
 """From the products of the operator tables (``python -m benchmarks.fit operators``). L4 and T4 are held back by 70 W.
@@ -52,6 +53,7 @@ K_STAGE: Mapping[str, int] = {"pascal": 128, "ampere-datacentre": 128}
 
 ATTENTION: Mapping[str, tuple[float, str]] = {
     "ampere-datacentre": (0.96, "0.72 of the peak: FlashAttention-2, arXiv 2307.08691"),
+    "blackwell": (0.73, "cuDNN: at least 1605 / 1.3 of 2250 TFLOP/s (FlashAttention-4's paper; recalled)"),
     "hopper": (0.50, "FlashAttention-2 without Hopper's own instructions: 370 of 989 TFLOP/s, arXiv 2407.08608"),
 }
 """Fused attention where published kernel rates give a factor of its own; elsewhere it has that of products."""

@@ -26,7 +26,7 @@ from graphcost.training.kernels import Kernels
 from graphcost.training.memory import Memory, Step, memory_of
 from graphcost.training.moments import Moment, moments_of
 from graphcost.training.plan import PlannedOp, StepBytes, StepPlan, total_cost
-from graphcost.training.saved import TapeOp
+from graphcost.training.saved import TapeOp, kept_results
 from graphcost.training.update import updates_of
 from graphcost.training.views import Laid, lay_out
 
@@ -49,7 +49,8 @@ def plan_step(graph: OpGraph, recipe: Recipe | None = None) -> StepPlan:
     )
     backward, ready = _backward(Kernels(laid, ids, fusion, recipe), laid, tape, trained)
     if recipe.recompute and tape:
-        again = [replace(op, phase=Phase.BACKWARD) for op in forward]
+        kept = kept_results(laid) if recipe.selective else frozenset()
+        again = [replace(op, phase=Phase.BACKWARD) for op in _forward(laid, ids, fusion, recipe, without=kept)]
         backward, ready = again + backward, {name: index + len(again) for name, index in ready.items()}
     gradients = gradients_of((op.node for op in laid), params, ready, recipe)
     step = Step(laid, tape, fusion, _input_bytes(model), outputs)
@@ -111,9 +112,11 @@ def _input_bytes(model: Model) -> dict[str, int]:
     return {name: spec.size_bytes for name, spec in model.inputs.items()}
 
 
-def _forward(laid: Sequence[Laid], ids: Sequence[str], fusion: Fusion, recipe: Recipe) -> list[PlannedOp]:
+def _forward(
+    laid: Sequence[Laid], ids: Sequence[str], fusion: Fusion, recipe: Recipe, without: Set[int] = frozenset()
+) -> list[PlannedOp]:
     kernels = Kernels(laid, ids, fusion, recipe)
-    return [op for position in range(len(laid)) for op in kernels.forward(position)]
+    return [op for position in range(len(laid)) for op in kernels.forward(position) if position not in without]
 
 
 def _trained(params: Mapping[str, Param], freeze: Iterable[str]) -> frozenset[str]:
