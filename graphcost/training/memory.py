@@ -173,8 +173,10 @@ class Life:
         starts = [0]
         if recipe.recompute and step.tape:
             starts, self._kept = checkpoints(step.laid, sizes, max(1, isqrt(len(step.laid))))
+            read = {name for saved in saves for name in saved}
             for position in kept_results(step.laid) if recipe.selective else ():
-                self._kept.update((name, sizes[name]) for name in step.laid[position].writes if name in sizes)
+                kept = read.intersection(step.laid[position].writes, sizes)
+                self._kept.update((name, sizes[name]) for name in kept)
         else:
             for saved in saves:
                 for name, size in saved.items():  # a slice keeps the whole of its storage
