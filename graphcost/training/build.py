@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphcost.errors import UsageError
 from graphcost.graph import operators, parameters
@@ -20,6 +20,7 @@ from graphcost.recipe import Execution, Layout, Recipe
 from graphcost.registry import did_you_mean
 from graphcost.training.attention_parts import taken_apart
 from graphcost.training.autocast import under
+from graphcost.training.by_hand import fp32_softmaxes
 from graphcost.training.fusion import Fusion, fusion_of
 from graphcost.training.gradients import by_rows, gradients_of, values_read
 from graphcost.training.kernels import Kernels
@@ -99,8 +100,11 @@ def _laid_out(graph: OpGraph, recipe: Recipe) -> tuple[list[str], list[Laid], fr
     """What runs, in order: whose each part is, the parts with their storages, and the storages of the ends."""
     model = graph.graph["model"]
     nodes = ((node_id, node) for node_id, node, _ in operators(graph))
-    parts = nodes if recipe.fused_attention else taken_apart(nodes)
-    typed = list(under(parts, recipe.precision, half_ops=recipe.half_ops, half_weights=recipe.master_weights))
+    parts = list(nodes if recipe.fused_attention else taken_apart(nodes))
+    by_hand = recipe.execution is Execution.FUSED
+    full = fp32_softmaxes(node for _, node in parts) if by_hand else frozenset()
+    how: dict[str, Any] = {"half_ops": recipe.half_ops, "half_weights": recipe.master_weights, "full": full}
+    typed = list(under(parts, recipe.precision, **how))
     last = recipe.layout is Layout.CHANNELS_LAST
     images = model.inputs if last else {}
     laid = list(lay_out((op.node for op in typed), trains=recipe.trains, channels_last=last, images=images))

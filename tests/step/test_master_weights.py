@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import pytest
+from click.testing import CliRunner
 
+from graphcost import analyze
+from graphcost.cli.main import cli
 from graphcost.graph import build_graph
 from graphcost.ir import BatchSource, Model
 from graphcost.models_zoo import build
 from graphcost.models_zoo._builder import Builder
 from graphcost.ops import OpClass
-from graphcost.recipe import OPTIMIZERS, Execution, OptimizerKernels, Precision, Recipe
+from graphcost.recipe import HALF_EVERYTHING, OPTIMIZERS, Execution, OptimizerKernels, Precision, Recipe
 from graphcost.training import StepPlan, plan_step
 
 PARAMS = 16 * 32 + 32
+SCORES = {"execution": Execution.FUSED, "precision": Precision.AMP_FP16, "half_ops": HALF_EVERYTHING}
 
 
 def layer() -> Model:
@@ -100,3 +104,29 @@ def test_fusion_by_hand_lies_between_eager_and_a_compiler() -> None:
         return sum(op.cost.bytes for op in (*found.forward, *found.backward) if op.cost is not None)
 
     assert moved(Execution.COMPILED) < moved(Execution.FUSED) < moved(Execution.EAGER)
+
+
+def launches(heads: int, batch: int) -> tuple[int, int]:
+    graph = build_graph(build(f"gpt-h64-l1-a{heads}", batch=batch, dims={"seq": 32, "vocabulary": 128}))
+    found = plan_step(graph, Recipe(**SCORES))  # type: ignore[arg-type]
+    return sum(op.launches for op in found.forward), sum(op.launches for op in found.backward)
+
+
+def test_megatrons_softmax_wants_batch_times_heads_in_fours() -> None:
+    forward, backward = launches(4, 1)
+    assert launches(2, 2) == (forward, backward)
+    # 2 is no multiple of 4. Forward: scale, mask, cast to fp32 and softmax, where one kernel was. Backward: softmax, cast
+    # and scale where one was, and the cast of what comes back from the products
+    assert launches(2, 1) == (forward + 3, backward + 3)
+
+
+@pytest.mark.parametrize(("flag", "words"), [(True, "bf16 over fp32 masters, adam"), (False, "bf16, adam")])
+def test_masters_are_in_the_headline_and_in_the_json(flag: bool, words: str) -> None:
+    how = {"gpus": 8, "batch": 2, "precision": "bf16", "master_weights": flag}
+    found = analyze("zoo:mlp", **how)
+    assert words in found.report("text").splitlines()[1]
+    assert found.to_dict()["training"]["master_weights"] is flag
+    for more in ([], ["--best"]):
+        text = CliRunner().invoke(cli, ["compare", "zoo:mlp", *more, "--gpus=8", "--batch=2", "--precision=bf16",
+                                        *["--master-weights"] * flag]).output  # fmt: skip
+        assert ("bf16 over fp32 masters" in text.splitlines()[0]) is flag
