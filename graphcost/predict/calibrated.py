@@ -57,7 +57,7 @@ def predict_calibrated(
     stretches = trainer.stretches
     launching = arch.host_s(own, plan, placement)
     host = {phase: trips[phase] * seconds for phase, seconds in launching.items()}
-    busy_s, host_s = sum(busy.values()), sum(host.values())
+    alone_s = sum(max(sum(side[phase] for phase in stretch) for side in (busy, host)) for stretch in stretches)
 
     def sent(waits: Mapping[Phase, float]) -> tuple[Message, ...]:
         """What is sent where the GPU waits for launches."""
@@ -66,7 +66,7 @@ def predict_calibrated(
             for phase in (Phase.FORWARD, Phase.BACKWARD)
         }
         found = messages_of(arch.exchanges(plan, placement), passes, overlap, bucketing)
-        return found + beyond_the_wire(found, max(busy_s, host_s), placement, straggler_spread)
+        return found + beyond_the_wire(found, alone_s, placement, straggler_spread)
 
     messages = sent(dict.fromkeys(Phase, 0.0))
     waits = _waits(stretches, busy, host, _exposed_s(messages))
@@ -94,7 +94,7 @@ def predict_calibrated(
         stages=stages,
         accumulate=accumulate,
         comm_spread=comm_spread(messages),
-        shared_host_s=host_s - sum(trips[phase] * seconds for phase, seconds in own.items()),
+        shared_host_s=sum(host.values()) - sum(trips[phase] * seconds for phase, seconds in own.items()),
         stretches=stretches,
     )
     return replace(found, gpu_spread=spread_of(found.class_seconds, device, plan.precision))

@@ -16,7 +16,7 @@ from graphcost.recipe import HALF_EVERYTHING, OPTIMIZERS, Execution, OptimizerKe
 from graphcost.training import StepPlan, plan_step
 
 PARAMS = 16 * 32 + 32
-SCORES = {"execution": Execution.FUSED, "precision": Precision.AMP_FP16, "half_ops": HALF_EVERYTHING}
+SCORES = {"execution": Execution.FUSED, "precision": Precision.AMP_FP16, "half_ops": HALF_EVERYTHING | {"Add", "Div"}}
 
 
 def layer() -> Model:
@@ -106,18 +106,16 @@ def test_fusion_by_hand_lies_between_eager_and_a_compiler() -> None:
     assert moved(Execution.COMPILED) < moved(Execution.FUSED) < moved(Execution.EAGER)
 
 
-def launches(heads: int, batch: int) -> tuple[int, int]:
-    graph = build_graph(build(f"gpt-h64-l1-a{heads}", batch=batch, dims={"seq": 32, "vocabulary": 128}))
-    found = plan_step(graph, Recipe(**SCORES))  # type: ignore[arg-type]
-    return sum(op.launches for op in found.forward), sum(op.launches for op in found.backward)
-
-
-def test_megatrons_softmax_wants_batch_times_heads_in_fours() -> None:
-    forward, backward = launches(4, 1)
-    assert launches(2, 2) == (forward, backward)
-    # 2 is no multiple of 4. Forward: scale, mask, cast to fp32 and softmax, where one kernel was. Backward: softmax, cast
-    # and scale where one was, and the cast of what comes back from the products
-    assert launches(2, 1) == (forward + 3, backward + 3)
+@pytest.mark.parametrize(("heads", "batch", "kernels"), [(4, 1, 1), (2, 2, 1), (2, 1, 4)])
+def test_megatrons_softmax_wants_batch_times_heads_in_fours(heads: int, batch: int, kernels: int) -> None:
+    graph = build_graph(build(f"gpt-h64-l2-a{heads}", batch=batch, dims={"seq": 32, "vocabulary": 128}))
+    found = plan_step(graph, Recipe(**SCORES)).forward  # type: ignore[arg-type]
+    second = [op for op in found if op.name.startswith("h.1.attn.")]  # the mask was cast in the first layer
+    ends = next(index for index, op in enumerate(second) if op.op_type == "Softmax")
+    begins = next(index for index, op in enumerate(second) if op.op_type == "Div")
+    chain = second[begins : ends + 1]  # scale, mask, softmax; and a cast to fp32 where no kernel takes them all
+    assert sum(op.launches for op in chain) == kernels
+    assert chain[-1].dtype == ("float16" if kernels == 1 else "float32")
 
 
 @pytest.mark.parametrize(("flag", "words"), [(True, "bf16 over fp32 masters, adam"), (False, "bf16, adam")])
