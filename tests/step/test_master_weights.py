@@ -113,7 +113,7 @@ def test_megatrons_softmax_wants_batch_times_heads_in_fours(heads: int, batch: i
     second = [op for op in found if op.name.startswith("h.1.attn.")]
     ends = next(index for index, op in enumerate(second) if op.op_type == "Softmax")
     begins = next(index for index, op in enumerate(second) if op.op_type == "Div")
-    # scale, mask, (cast to fp32,) softmax: the mask is cast to halves after the scale, so that the kernel begins there
+    # scale, mask, (cast to fp32,) softmax: the mask is cast to halves after the scale, so the kernel begins there
     chain = second[begins : ends + 1]
     assert sum(op.launches for op in chain) == kernels
     assert chain[-1].dtype == ("float16" if kernels == 2 else "float32")
