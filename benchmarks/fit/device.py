@@ -176,6 +176,7 @@ def base_toml(training: Fit, inference: Fit) -> str:
 
 FIXED_RULES = """\
 vector = 0.7                 # assumed: elementwise arithmetic, of the vector units' peak
+recurrent_step_s = 40e-6     # between two steps of a recurrent layer (DeepBench, V100 and Pascal: `fit recurrent`)
 misaligned = 0.5             # products in a half format with a size no multiple of 8: 1.9 to 2.4 times as slow
 misaligned_conv = 1.0        # convolutions in a half format with channels no multiple of 8
 matrix_k_stage = 32          # elements of K that a product's loop takes at once on matrix units; fewer are padded

@@ -12,7 +12,7 @@ from enum import StrEnum
 from math import prod
 
 from graphcost.ir import MAC_FLOPS, OpCost, OpNode
-from graphcost.ops import OpClass, causal_share, einsum
+from graphcost.ops import OpClass, causal_share, einsum, recurrent
 from graphcost.training.views import Laid
 
 SPLIT_BACKWARD = frozenset({"Conv", "ConvTranspose", "MatMul", "Gemm"})
@@ -39,7 +39,8 @@ class Work:
     input and output channels per group. ``window``, ``stride``, ``dilation``: the largest of a
     convolution's axes. ``image_bytes``: a convolution's data and result. ``row_bytes``: what a layer
     norm averages over at once (0: another kernel). ``causal_share``: of an attention's counted square, what
-    its kernel works out (None: not causal, all of it).
+    its kernel works out (None: not causal, all of it). ``steps``: products one after another, each with the
+    result of the one before (recurrent layers; directions are the ``batch``).
     """
 
     kind: str
@@ -58,6 +59,7 @@ class Work:
     filters: int = 0
     row_bytes: int = 0
     causal_share: float | None = None
+    steps: int = 0
 
 
 def work_of(op: Laid, part: Part, cost: OpCost | None) -> Work:
@@ -70,6 +72,8 @@ def work_of(op: Laid, part: Part, cost: OpCost | None) -> Work:
         return found if found is not None else Work("conv", part)
     if op_class is OpClass.MATMUL:
         return _product(node, part, cost)
+    if op_class is OpClass.RECURRENT and node.op_type in recurrent.CELLS and not node.domain:
+        return _recurrent(node, part)
     backward = "" if part is Part.FORWARD else "_backward"
     if op_class is OpClass.NORM:
         kind = _norm_kind(node)
@@ -165,6 +169,16 @@ def _product(node: OpNode, part: Part, cost: OpCost | None) -> Work:
     elif part is Part.WGRAD:
         m, n, k = k, n, m
     return Work("linear" if shared else "bmm", part, m, n, k, batch)
+
+
+def _recurrent(node: OpNode, part: Part) -> Work:
+    """The product of one step with the state's weights; back in time with their transpose."""
+    cell = recurrent.CELLS[node.op_type]
+    size = recurrent.sizes(node, cell)
+    n, k = cell.gates * size.hidden, size.hidden
+    if part is not Part.FORWARD:
+        n, k = k, n
+    return Work("recurrent", part, size.batch, n, k, size.directions, steps=size.steps)
 
 
 def _matmul_sizes(node: OpNode, cost: OpCost) -> tuple[int, int, int, int] | None:
