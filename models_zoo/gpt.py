@@ -80,7 +80,7 @@ MEGATRON = "Narayanan et al. 2021, arXiv 2104.04473"
 NAMED = re.compile(r"gpt-h(?P<hidden>\d+)-l(?P<layers>\d+)(?:-a(?P<heads>\d+))?")
 """``gpt-h1024-l12`` or ``gpt-h1024-l12-a16``: a Megatron decoder by its sizes."""
 
-HEADS = {768: 12, 1024: 16, 2048: 16, 2304: 24, 3072: 32, 4096: 32}
+HEADS = {768: 12, 1024: 16, 2048: 16, 2304: 24, 3072: 32, 4096: 32, 20_480: 128, 25_600: 160}
 """Heads of the published shapes; wider ones have 128 channels a head."""
 
 
