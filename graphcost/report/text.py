@@ -92,10 +92,11 @@ def _head(r: Analysis) -> str:
     batch = f"batch {place.batch_per_gpu} per {unit}" if place.batch_per_gpu is not None else "no batch dimension"
     ps = f", {place.ps} parameter server{'s' if place.ps != 1 else ''}" if place.ps else ""
     precision = precision_text(r.training.precision, r.training.master_weights)
+    trainer = f", {r.training.trainer}" if r.training.trainer != "torch" else ""
     return (
         f"{r.model.name}: {place.arch}, {plural(place.gpus, 'GPU')} on {plural(place.servers, 'server')} "
         f"of {place.cluster}{default}{ps}\n"
-        f"{place.device}, {batch}, {precision}, {r.training.optimizer}, "
+        f"{place.device}, {batch}, {precision}, {r.training.optimizer}{trainer}, "
         f"{place.profile} profile, {place.execution}, overlap {place.overlap}\n"
     )
 
