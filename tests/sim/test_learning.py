@@ -70,7 +70,8 @@ def test_a_killed_and_resumed_run_gives_the_same_curve_and_policy(tmp_path: Path
         {"replay": "plain", "network": "dense"},
         {"replay": "none", "credit": "slot", "discount": 0.9},
         {"critic": False, "explore": 0.0, "starting_bundle": False, "teacher": "fifo"},
-        {"credit": "pace", "packed": True, "replay": "plain"},
+        {"credit": "pace", "placement": "packed", "replay": "plain"},
+        {"credit": "pace", "placement": "compact", "teacher": "compact"},
         {"credit": "pace"},
     ],
 )
