@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from graphcost.errors import DataFileError, UsageError
+from graphcost.errors import DataFileError, UnknownNameError, UsageError
 from graphcost.sched.dl2.encoding import PolicySpec
 from graphcost.sched.dl2.network import Network, torch_module
 from graphcost.sched.dl2.policy import Policy
@@ -41,7 +41,7 @@ def spec_of(path: Path, found: Mapping[str, Any]) -> PolicySpec:
     try:
         spec = {**found["spec"], "models": tuple(found["spec"]["models"])}
         return PolicySpec(**renamed(spec))
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, UnknownNameError) as error:
         raise DataFileError(f"{path}: its shape cannot be read ({error}); written by another version?") from error
 
 
