@@ -70,7 +70,9 @@ def experiments() -> dict[str, Experiment]:
             ("--workload", "dl2-release", *mid), (*pace, *many_jobs), {"large": _words("--workload dl2-release")},
             traces=10,
         ),
-        "large-table": Experiment((*table, *mid), (*pace, *many_jobs), {"large-table": table}, traces=10, needs=_table()),
+        "large-table": Experiment(
+            (*table, *mid), (*pace, *many_jobs), {"large-table": table}, traces=10, needs=_table()
+        ),
         "zoo": Experiment(
             zoo,
             (*imitation, *_words("--teacher compact --placement compact")),
