@@ -58,6 +58,7 @@ class PaceModel(ProgressModel):
         guessed = self(self._told(rows)).reshape(shape).astype(np.float64)
         found: NDArray[np.float64] = (guessed + self._sums) / (1 + self._counts)  # a guess counts as one seen slot
         found[self._served, :, 0] = found[self._served, :, min(1, self._caps[1])] - STANDING
+        found[~self._served] = found[~self._served, :, :1]  # no server was ever seen there: guesses only
         found[:, 0] = found[:, 1] - np.where(np.arange(shape[2]) > 0, STANDING, STANDING * ~self._served[:, None])
         return found
 
