@@ -137,6 +137,23 @@ def test_it_learns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found["step"] < -0.25 and found["pace"] < -0.25
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("load", [0.6, 0.9])
+def test_the_policy_of_the_zoo_keeps_up_with_its_teacher(load: float) -> None:
+    """On validation traces that did not choose it, at loads that it was not trained on."""
+    from graphcost.sched import SCHEDULERS
+    from graphcost.sched.dl2.checkpoint import load_policy
+    from graphcost.sim.learning.validating import mean_jct_s
+    from graphcost.sim.workloads import Split, seeds_of
+
+    setup = set_up(SetupOptions(workload="zoo", load=load))
+    traces = [(seed, setup.draw(seed, Split.VALIDATION)[0]) for seed in seeds_of(Split.VALIDATION, 3, start=100)]
+    policy, _ = load_policy(Path(__file__).parents[2] / "benchmarks" / "policies" / "dl2-zoo.pt")
+    names = ("compact", "optimus-compact", "optimus")
+    teacher, same_place, other_place = (mean_jct_s(setup, SCHEDULERS[name], traces) for name in names)
+    assert mean_jct_s(setup, policy.scheduler(), traces) < 1.03 * teacher < 0.95 * same_place < other_place
+
+
 def test_compare_names_policies_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     policy, curve, cdf = tmp_path / "p.pt", tmp_path / "curve.svg", tmp_path / "cdf.svg"
     assert train(policy, "--updates", "0", "--plot", str(curve)) == 0
