@@ -151,7 +151,8 @@ def test_the_policy_of_the_zoo_keeps_up_with_its_teacher(load: float) -> None:
     policy, _ = load_policy(Path(__file__).parents[2] / "benchmarks" / "policies" / "dl2-zoo.pt")
     names = ("compact", "optimus-compact", "optimus")
     teacher, same_place, other_place = (mean_jct_s(setup, SCHEDULERS[name], traces) for name in names)
-    assert mean_jct_s(setup, policy.scheduler(), traces) < 1.03 * teacher < 0.95 * same_place < other_place
+    assert mean_jct_s(setup, policy.scheduler(), traces) < 1.03 * teacher
+    assert teacher < 0.95 * same_place < 0.95 * other_place
 
 
 def test_compare_names_policies_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
