@@ -46,6 +46,10 @@ def _table() -> Path:
     return Path(os.environ.get("GRAPHCOST_SHARED", "")) / "data" / "dl2_speed.csv"
 
 
+def _loads(name: str) -> dict[str, tuple[str, ...]]:
+    return {f"{name} {load}": _words(f"--workload zoo --load {load}") for load in ("60%", "75%", "90%")}
+
+
 def experiments() -> dict[str, Experiment]:
     """By name."""
     release = _words("--workload dl2-release --nodes 48 --count 60")
@@ -76,12 +80,11 @@ def experiments() -> dict[str, Experiment]:
         "zoo": Experiment(
             zoo,
             (*imitation, *_words("--teacher compact --placement compact")),
-            {f"zoo {load}": _words(f"--workload zoo --load {load}") for load in ("60%", "75%", "90%")},
-            traces=100, schedulers=f"{BASELINES},optimus-compact,compact,pollux",
+            _loads("zoo"), traces=100, schedulers=f"{BASELINES},optimus-compact,compact,pollux",
         ),
         "zoo-pace": Experiment(
-            zoo, (*pace, *_words("--placement compact --updates 6000 --validation-traces 5")),
-            schedulers=f"{BASELINES},optimus-compact,compact",
+            zoo, (*pace, *_words("--placement compact --updates 5000 --validation-traces 5")),
+            _loads("zoo-pace"), schedulers=f"{BASELINES},optimus-compact",
         ),
         "zoo-packed": Experiment(
             zoo, (*imitation, *_words("--teacher optimus-exact --placement packed")),
