@@ -78,13 +78,12 @@ def experiments() -> dict[str, Experiment]:
             (*table, *mid), (*pace, *many_jobs), {"large-table": table}, traces=10, needs=_table()
         ),
         "zoo": Experiment(
-            zoo,
-            (*imitation, *_words("--teacher compact --placement compact")),
-            _loads("zoo"), traces=100, schedulers=f"{BASELINES},optimus-compact,compact,pollux",
-        ),
-        "zoo-pace": Experiment(
             zoo, (*pace, *_words("--placement compact --updates 5000 --validation-traces 5")),
-            _loads("zoo-pace"), schedulers=f"{BASELINES},optimus-compact",
+            _loads("zoo"), schedulers=f"{BASELINES},optimus-compact",
+        ),
+        "zoo-imitation": Experiment(
+            zoo, (*imitation, *_words("--teacher compact --placement compact")),
+            _loads("zoo-imitation"), traces=100, schedulers=f"{BASELINES},optimus-compact,compact,pollux",
         ),
         "zoo-packed": Experiment(
             zoo, (*imitation, *_words("--teacher optimus-exact --placement packed")),

@@ -2,7 +2,7 @@
 
     python -m benchmarks.schedule_losses [LOAD...]     # zoo workload, 20 validation traces; 60% and 90% by default
 
-The bound is every job alone on the tasks that suit it best. ``cut``: stretches of jobs' runs, from one change of tasks
+The bound: every job alone on the tasks that suit it best. ``cut``: stretches of jobs' runs, from one change of tasks
 to the next, on several servers; ``scaling``: seconds a job stood still when its tasks changed. Markdown on stdout.
 """
 
