@@ -18,8 +18,8 @@ _DEVICE_KEYS = (
     "exceptions", "curves", *SOURCE_KEYS,
 )  # fmt: skip
 _SERVER_KEYS = (
-    "id", "gpus", "nics", "pcie_gpus_sharing", "pcie_peer", "interference", "overhead_w", "curves", "gpu_links",
-    "confidence", "notes", "scale_up", "pcie", "nic", *SOURCE_KEYS,
+    "id", "gpus", "nics", "pcie_gpus_sharing", "pcie_peer", "interference", "overhead_w", "host_factor", "curves",
+    "gpu_links", "confidence", "notes", "scale_up", "pcie", "nic", *SOURCE_KEYS,
 )  # fmt: skip
 _LINK_KEYS = ("kind", "bytes_per_s", "latency_s", "in_network_reduce", "pair_bytes_per_s")
 
@@ -75,6 +75,7 @@ def build_server(data: Mapping[str, Any], file: str, default_id: str, where: str
         pcie_peer=_pcie_peer(table),
         interference=table.optional_number("interference", zero=True),
         overhead_w=table.optional_number("overhead_w"),
+        host_factor=table.optional_number("host_factor") or 1.0,
         curves=read_curves(table, "curves"),
         gpu_links=_gpu_links(table),
         notes=table.text("notes", ""),

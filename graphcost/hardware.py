@@ -171,6 +171,7 @@ class Server:
     of a mesh that is not uniform. ``curves``: measured on the machine itself, collective
     and group (``all-reduce.4``) -> seconds over bytes; ``interference``: the share of
     hidden communication that its steps still paid. ``overhead_w``: what a server draws beside its GPUs at full load.
+    ``host_factor``: time of launches from Python over the mean machine's (1 where nobody measured it).
     """
 
     id: str
@@ -185,6 +186,7 @@ class Server:
     pcie_peer: str | None = None
     interference: float | None = None
     overhead_w: float | None = None
+    host_factor: float = 1.0
     curves: FrozenMap[RateCurve] = field(default_factory=FrozenMap, repr=False)
     gpu_links: tuple[tuple[int, int, int], ...] = ()
     notes: str = ""

@@ -205,6 +205,7 @@ class Recipe:
     ``master_weights``: weights and their gradients are held in the half format, and the optimizer
     updates fp32 copies of its own (Apex at level O2, Megatron-LM, DeepSpeed, FSDP's mixed precision).
     ``host_factor``: host time of a launch over that of torch's own modules on the mean machine.
+    ``trainer``: the library around the training loop, by its name in ``engine/trainers.toml``.
     """
 
     optimizer: Optimizer = OPTIMIZERS["adam"]
@@ -225,6 +226,7 @@ class Recipe:
     half_gradients: bool = False
     master_weights: bool = False
     host_factor: float = 1.0
+    trainer: str = "torch"
 
     @property
     def weight_bytes(self) -> int:

@@ -53,7 +53,8 @@ def build(name: str, *, batch: int | None = None, dims: Mapping[str, int] | None
             raise UsageError(
                 f"--dim {size}: zoo:{name} has no such size{did_you_mean(size, entry.dims)} (sizes: {known})"
             )
-    if any(value < 1 for value in (*given.values(), 1 if batch is None else batch)):
+    least = {size: min(1, entry.dims[size]) for size in given}  # one that is 0 by itself is left out so
+    if any(value < least[size] for size, value in given.items()) or (batch is not None and batch < 1):
         raise UsageError(f"zoo:{name}: sizes are at least 1")
     if batch is not None:
         chosen, source = batch, BatchSource.OPTION

@@ -72,15 +72,31 @@ def _encoder(b: Builder, words: str, types: str, bias: str, shape: Shape) -> str
     return x
 
 
-def _word_head(b: Builder, x: str, table: str) -> str:
+def _masked(b: Builder, x: str, predictions: int) -> str:
+    """``[B, S, width] -> [B, predictions, width]``, the positions whose words are asked for; all of them for 0.
+
+    Google's, NVIDIA's and their successors' training scripts gather them (``max_predictions_per_seq``),
+    transformers scores every position.
+    """
+    batch, seq, width = b.shape(x)
+    if not predictions:
+        return x
+    if predictions > seq:
+        raise b.refuse("predictions", predictions, f"at most the {seq} tokens of a sequence")
+    positions = b.input("masked_positions", (batch, predictions, 1), "int64")
+    return b.op("GatherND", [x, positions], (batch, predictions, width), name="masked", batch_dims=1)
+
+
+def _word_head(b: Builder, x: str, table: str, predictions: int) -> str:
     """Words from a dense layer, normalisation and the table with a bias of its own."""
+    x = _masked(b, x, predictions)
     with b.scope("predictions"):
         y = b.layer_norm(b.pointwise("Gelu", b.linear(x, b.shape(table)[1], name="dense")), "LayerNorm")
         return b.add(b.tied_head(y, table), b.param("bias", (b.shape(table)[0],)))
 
 
 def bert(b: Builder, batch: int, dims: Mapping[str, int], *, shape: Shape, pretraining: bool) -> Model:
-    """Encoder with pooler (BertModel); for ``pretraining`` both heads, every position's words."""
+    """Encoder with pooler (BertModel); for ``pretraining`` both heads, words of ``predictions`` positions."""
     ids, bias, types = _inputs(b, batch, checked_length(b, dims, POSITIONS))
     words = b.embedding(ids, VOCABULARY, shape.width, name="embeddings.word_embeddings")
     x = _encoder(b, words, types, bias, shape)
@@ -88,7 +104,8 @@ def bert(b: Builder, batch: int, dims: Mapping[str, int], *, shape: Shape, pretr
         pooled = b.pointwise("Tanh", b.gemm(b.first_token(x), shape.width, name="dense"))
     if not pretraining:
         return b.finish(x, pooled)
-    return b.finish(_word_head(b, x, "embeddings.word_embeddings.weight"), b.gemm(pooled, 2, name="seq_relationship"))
+    heads = _word_head(b, x, "embeddings.word_embeddings.weight", dims["predictions"])
+    return b.finish(heads, b.gemm(pooled, 2, name="seq_relationship"))
 
 
 def question_answering(
@@ -112,7 +129,7 @@ def electra(b: Builder, batch: int, dims: Mapping[str, int], *, pretraining: boo
     if pretraining:
         with b.scope("generator"):
             x = _encoder(b, b.op("Gather", [table, ids], shape, name="words", axis=0), types, bias, GENERATOR)
-            outputs.append(_word_head(b, x, table))
+            outputs.append(_word_head(b, x, table, dims["predictions"]))
         ids = b.pointwise("Cast", b.input("replaced_ids", b.shape(ids), "int64"), to=7)
     with b.scope("discriminator"):
         x = _encoder(b, b.op("Gather", [table, ids], shape, name="words", axis=0), types, bias, BASE)
@@ -151,7 +168,7 @@ for _name, _title, _shape, _params, _pretraining_params in (
             published_params=_pretraining_params,
             published_source="transformers BertForPreTraining, word head tied",
             build=partial(bert, shape=_shape, pretraining=True),
-            dims={"seq": 128},
+            dims={"seq": 128, "predictions": 0},
             domain="language",
         ),
     )
@@ -167,7 +184,7 @@ for _name, _title, _pretraining, _params in (
             published_params=_params,
             published_source="transformers ElectraModel; ElectraForPreTraining and ElectraForMaskedLM with one table",
             build=partial(electra, pretraining=_pretraining),
-            dims={"seq": 128},
+            dims={"seq": 128, "predictions": 0} if _pretraining else {"seq": 128},
             domain="language",
         ),
     )

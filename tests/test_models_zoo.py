@@ -168,6 +168,16 @@ def test_sizes_of_measured_networks() -> None:
     assert params("llama3-70b", layers=12) == tables + 12 * (70_553_706_496 - tables) // 80
 
 
+@pytest.mark.parametrize(("name", "width"), [("bert-base-pretraining", 768), ("electra-base-pretraining", 256)])
+def test_words_of_the_masked_positions_alone(name: str, width: int) -> None:
+    """A dense layer to the table's 768 and the table's 30 522 rows, for 20 of 128 tokens in place of all."""
+    every, masked, none = (
+        totals(build_graph(build(name, batch=2, dims=dims))) for dims in ({}, {"predictions": 20}, {"predictions": 0})
+    )
+    assert every == none and every.params == masked.params
+    assert every.macs - masked.macs == 2 * (128 - 20) * (width * 768 + 768 * 30_522)
+
+
 def test_the_industrial_u_net_is_the_one_that_is_trained() -> None:
     """NVIDIA's scripts train the tiny variant. Their comment on the original counts blocks that halve nothing."""
     assert totals(build_graph(build("unet-industrial", batch=1))).params == unet.TINY.params() == 1_850_305
@@ -206,6 +216,12 @@ def test_wrong_names_and_sizes() -> None:
     ("name", "dims", "message"),
     [
         ("bert-base", {"seq": 513}, "--dim seq=513: zoo:bert-base takes at most 512 tokens"),
+        (
+            "bert-base-pretraining",
+            {"predictions": 129},
+            "predictions=129: .* takes at most the 128 tokens of a sequence",
+        ),
+        ("bert-base-pretraining", {"predictions": -1}, "at least 1"),
         ("gpt2", {"seq": 1025}, "--dim seq=1025: zoo:gpt2 takes at most 1024 tokens"),
         ("vit-base-16", {"image": 225}, "--dim image=225: zoo:vit-base-16 takes multiples of its 16-pixel patch"),
         ("yolov3", {"image": 450}, "--dim image=450: zoo:yolov3 takes multiples of 32"),

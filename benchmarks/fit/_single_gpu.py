@@ -17,10 +17,10 @@ from graphcost.validation import Job, MeasuredRow, Skipped, job_of, read_table
 SOURCES = (
     "nvidia_dle_train.csv", "lambda_pytorch.csv", "gavel_throughputs.csv", "pollux_traces_t4.csv",
     "sia_traces_a100.csv", "sia_traces_rtx_quadro.csv", "dlperf_v100.csv", "hkbu_ddl_benchmarks.csv",
-    "cnn_single_gpu_legacy.csv", "ryujaehun_torchvision.csv",
+    "cnn_single_gpu_legacy.csv", "ryujaehun_torchvision.csv", "tf_cnn_benchmarks_2017.csv", "mxnet_k80_scaling.csv",
 )  # fmt: skip
 
-OLDER_CARDS = {"ryujaehun": ("Pascal", "Turing"), "cnn": ("Pascal",)}
+OLDER_CARDS = {"ryujaehun": ("Pascal", "Turing"), "cnn": ("Pascal",), "tf": ("Kepler",), "mxnet": ("Kepler",)}
 """Sources used for these cards alone: 12 images a step leave faster ones waiting for the host, and frameworks of 2016
 to 2018 are no measure of newer ones."""
 

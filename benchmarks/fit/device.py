@@ -176,12 +176,13 @@ def base_toml(training: Fit, inference: Fit) -> str:
 
 FIXED_RULES = """\
 vector = 0.7                 # assumed: elementwise arithmetic, of the vector units' peak
+recurrent_step_s = 40e-6     # between two steps of a recurrent layer (DeepBench, V100 and Pascal: `fit recurrent`)
 misaligned = 0.5             # products in a half format with a size no multiple of 8: 1.9 to 2.4 times as slow
 misaligned_conv = 1.0        # convolutions in a half format with channels no multiple of 8
 matrix_k_stage = 32          # elements of K that a product's loop takes at once on matrix units; fewer are padded
 vector_k_stage = 64          # the same on vector units (`fit operators`)
 norm_row_bytes = 512         # a layer norm over a shorter row takes as long: a row has a block of threads
-winograd = 1.0               # 3x3 convolutions in fp32, forward and data gradient: above 1, direct FLOPs are beaten
+winograd = 2.25              # 3x3 in fp32, forward and data gradient: F(2x2, 3x3), 16 for 36 (Lavin, Gray 2016)
 grouped_half_channels = 90   # channels a group at which a grouped convolution has half the rate (timm NCHW table)
 grouped_cliff = 0
 grouped_slow_exponent = 0.65 # fits of 42 grouped networks' implied rates in the channels-last table

@@ -27,17 +27,25 @@ FACTORS = ("product", "convolution", "memory", "fp32-product", "fp32-convolution
 PRIOR = {"product": 0.8, "convolution": 0.85, "memory": 1.0, "fp32-product": 0.8, "fp32-convolution": 0.8}
 """assumed: between the shares of GeForce and data-centre cards; memory as on the RTX 3090."""
 
+ASSUMED: Mapping[str, Mapping[str, float]] = {
+    "kepler": {"memory": 0.49, "fp32-convolution": 1.93},  # Pascal's, the nearest: the same frameworks and kernels
+    # T4's, which 70 W hold back too; in fp32 its own product's
+    "ada-l4": {"product": 0.60, "convolution": 0.47, "fp32-convolution": 0.30},
+}
+"""Where a fit begins, and stays without rows, if not at ``PRIOR``."""
+
 FIXED: Mapping[str, Mapping[str, float]] = {
     "pascal": {"fp32-product": 0.80},
     "volta": {"fp32-product": 0.95},
     "turing-t4": {"fp32-product": 0.49, "product": 0.60, "convolution": 0.47, "fp32-convolution": 0.50},
+    "ada-l4": {"fp32-product": 0.30},
     "ampere-datacentre": {"fp32-product": 0.86},
     "hopper": {"fp32-product": 0.74},
     "ampere-geforce": {"product": 1.0, "convolution": 1.0, "memory": 1.0},
 }
-"""From the products of the operator tables (``python -m benchmarks.fit operators``). T4, which 70 W hold back:
-DeepBench's half-precision products and convolutions too, since its rows of whole networks wait for data. ``base`` is
-the RTX 3090's own."""
+"""From the products of the operator tables (``python -m benchmarks.fit operators``). L4 and T4 are held back by 70 W.
+T4: DeepBench's half-precision products and convolutions too, since its rows of whole networks wait for data.
+``base`` is the RTX 3090's own."""
 
 K_STAGE: Mapping[str, int] = {"pascal": 128, "ampere-datacentre": 128}
 """Elements of K that fp32 products take at once where ``base`` has another number (same tables, batched products)."""
@@ -118,8 +126,9 @@ def predict(cell: Cell, factors: Mapping[str, float]) -> float:
 def fit_factors(generation: str, chosen: list[Cell]) -> dict[str, float]:
     """Factors of a generation on the cells ``chosen``, drawn towards the prior; what products fix stays."""
     fixed = FIXED.get(generation, {})
+    assumed = {**PRIOR, **ASSUMED.get(generation, {})}
     free = [name for name in FACTORS if name not in fixed]
-    start = np.log([PRIOR[name] for name in free])
+    start = np.log([assumed[name] for name in free])
 
     def factors(theta: np.ndarray) -> dict[str, float]:
         return {**fixed, **{name: float(value) for name, value in zip(free, np.exp(theta), strict=True)}}
@@ -148,10 +157,10 @@ class Outcome:
 
 
 def outcomes(folder: Path) -> list[Outcome]:
-    """Every generation that has cells."""
+    """Every generation that has cells, and those whose factors are known otherwise."""
     everything = cells(folder)
     found = []
-    for generation in sorted({cell.generation for cell in everything}):
+    for generation in sorted({cell.generation for cell in everything} | set(ASSUMED)):
         mine = [cell for cell in everything if cell.generation == generation]
         usable = tuple(cell for cell in mine if cell.key[0] not in INPUT_BOUND)
         seconds = []
@@ -182,10 +191,10 @@ def report(found: list[Outcome]) -> str:
 
 
 HEADS = {
-    "ada": 'arch = "Ada Lovelace"', "ampere-datacentre": 'devices = ["a100*", "a30*"]',
+    "ada": 'arch = "Ada Lovelace"', "ada-l4": 'devices = ["l4"]', "ampere-datacentre": 'devices = ["a100*", "a30*"]',
     "ampere-geforce": 'arch = "Ampere"', "blackwell": 'arch = "Blackwell"', "hopper": 'arch = "Hopper"',
-    "pascal": 'arch = "Pascal"', "turing": 'arch = "Turing"', "turing-t4": 'devices = ["t4"]',
-    "volta": 'arch = "Volta"',
+    "kepler": 'arch = "Kepler"', "pascal": 'arch = "Pascal"', "turing": 'arch = "Turing"',
+    "turing-t4": 'devices = ["t4"]', "volta": 'arch = "Volta"',
 }  # fmt: skip
 
 

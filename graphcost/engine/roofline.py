@@ -16,7 +16,7 @@ from graphcost.engine.constants import Constants, Row, constants_of
 from graphcost.engine.curves import COMPUTES, curve_work, kernel_of, reading
 from graphcost.engine.quantisation import K_STEP, is_aligned, tile_share
 from graphcost.hardware import Device
-from graphcost.ir import Phase
+from graphcost.ir import MAC_FLOPS, Phase
 from graphcost.ops import OpClass
 from graphcost.recipe import Precision, Recipe
 from graphcost.training import PlannedOp
@@ -66,6 +66,7 @@ class Terms:
     convert_s: float
     launches: int
     on_vector_units: bool = False
+    steps: int = 0
 
 
 class DeviceModel:
@@ -101,7 +102,8 @@ class DeviceModel:
         busy_s = max(compute_s, memory_s)
         total_s = (
             busy_s + rules["convert"] * terms.convert_s + terms.launches * rules["launch"] * self.device.launch_s
-        )
+            + terms.steps * rules["recurrent_step_s"]
+        )  # fmt: skip
         ideal_s = terms.matrix_s + terms.vector_s if bound is Bound.COMPUTE else terms.memory_s
         fallback = ", no file for this architecture" if self.constants.is_fallback else ""
         source = f"efficiency/{self.constants.generation}.toml [{row.name}]{fallback}"
@@ -121,10 +123,11 @@ class DeviceModel:
             row=row,
             matrix_s=matrix_s,
             vector_s=op.cost.elementwise_flops / self._vector,
-            memory_s=op.cost.bytes * self._row_stretch(work) / self.device.mem_bytes_per_s,
+            memory_s=(op.cost.bytes * self._row_stretch(work) + _again_bytes(op, work)) / self.device.mem_bytes_per_s,
             convert_s=self._converted_bytes(op, work) * op.repeat / self.device.mem_bytes_per_s,
             launches=op.launches * op.repeat,
             on_vector_units=op.dtype in self.device.vector_dtypes,
+            steps=work.steps * op.repeat,
         )
 
     def _row_stretch(self, work: Work) -> float:
@@ -152,6 +155,8 @@ class DeviceModel:
         if op.op_class is OpClass.DEPTHWISE:
             return row, 1.0  # no matrix product: bound by memory, whatever the kernel
         share = tile_share(work.m, work.n, work.k, work.batch, self._units, k_step)
+        if work.steps:
+            share = self._recurrent_share(op, work, share, k_step)
         if work.kind in ("linear", "bmm") and half and work.k and not is_aligned(work.n, work.k):
             share *= rules["misaligned"]
         if half and work.filters and work.kind != "conv_stem" and not is_aligned(work.channels, work.filters):
@@ -159,6 +164,14 @@ class DeviceModel:
         if op.dtype == "float32" and work.kind == "conv" and work.window == 3 and work.part is not Part.WGRAD:
             share *= rules["winograd"]
         return row, share
+
+    def _recurrent_share(self, op: PlannedOp, work: Work, of_step: float, k_step: int) -> float:
+        """Products of a step's few rows one after another, and those over all steps at once (input, weights)."""
+        assert op.cost is not None
+        flops = op.cost.matmul_flops / op.repeat
+        stepped = min(flops, MAC_FLOPS * work.m * work.n * work.k * work.batch * work.steps)
+        at_once = tile_share(work.m * work.steps, work.n, work.k, work.batch, self._units, k_step)
+        return flops / (stepped / of_step + (flops - stepped) / at_once) if flops else 1.0
 
     def _grouped(self, work: Work) -> tuple[Row, float]:
         """Grouped convolutions: few channels a group fill little of a tile, and cuDNN of some years has a cliff.
@@ -177,6 +190,14 @@ class DeviceModel:
             return row, min(1.0, sqrt(channels / 64))
         width = (work.groups * channels / SLOW_WIDTH) ** rules["grouped_slow_exponent"]
         return row, min(4.0, width) * (rules["grouped_slow_strided"] if work.stride > 1 else 1.0)
+
+
+def _again_bytes(op: PlannedOp, work: Work) -> int:
+    """Weights of the state, fetched at every step but the first, which ``op.cost`` has."""
+    if not work.steps:
+        return 0
+    value_bytes = 2 if op.dtype in ("float16", "bfloat16") else 4
+    return (work.steps - 1) * work.batch * work.n * work.k * value_bytes * op.repeat
 
 
 def _measured_time(op: PlannedOp, device: Device) -> OpTime:

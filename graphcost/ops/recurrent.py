@@ -1,6 +1,7 @@
 """LSTM, GRU, RNN: every step of every direction.
 
-assumed: weights are read once, as a kernel that keeps them on chip would.
+assumed: weights are read once, as a kernel that keeps them on chip would; what one that does not
+takes is the device model's.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Cell:
 LSTM = Cell(gates=4, functions=5, combine=4)  # f*c + i*g, o*tanh(c)
 GRU = Cell(gates=3, functions=3, combine=5)  # (1-z)*n + z*h, r*h
 RNN = Cell(gates=1, functions=1, combine=0)
+CELLS = {"LSTM": LSTM, "GRU": GRU, "RNN": RNN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ def _backward(cell: Cell) -> BackwardRule:
 
 
 _SAVES = ("in0", "out0")
-for _name, _cell in (("LSTM", LSTM), ("GRU", GRU), ("RNN", RNN)):
+for _name, _cell in CELLS.items():
     rule(_name, op_class=OpClass.RECURRENT, backward=_backward(_cell), saves=_SAVES)(_forward(_cell))
 rule("DynamicQuantizeLSTM", domain="com.microsoft", op_class=OpClass.RECURRENT, backward=no_gradient)(
     _forward(LSTM, weights_transposed=True)

@@ -11,6 +11,7 @@ from graphcost.engine.input import InputPipeline, exposed_input_s, input_stages
 from graphcost.engine.roofline import Bound, DeviceModel, host_time
 from graphcost.engine.spread import spread_of
 from graphcost.engine.timeline import BUCKETINGS, Bucketing, Overlap
+from graphcost.engine.trainers import TRAINERS, Stretches, Trainer
 from graphcost.ir import Phase
 from graphcost.predict.losses import beyond_the_wire, comm_spread
 from graphcost.predict.sending import messages_of, pass_of
@@ -32,7 +33,8 @@ def predict_calibrated(
     """Time of one step of all its micro-batches; each part is over the whole step.
 
     The host runs ahead over many steps, so a step takes the longer of GPU, waiting for
-    communication included, and host. The optimizer begins when every bucket has arrived, as in DDP.
+    communication included, and host; a trainer that reads gradients back stops it before the
+    update, which then has its own longer side. The optimizer begins when every bucket has arrived, as in DDP.
     ``straggler_spread``: standard deviation of the step over GPUs as a share, where it is known.
     """
     pipeline = pipeline or InputPipeline()
@@ -50,27 +52,28 @@ def predict_calibrated(
     memory_s = accumulate * _busy_s(everything, Bound.MEMORY) + _busy_s(timed[Phase.UPDATE], Bound.MEMORY)
     trips = {Phase.FORWARD: accumulate, Phase.BACKWARD: accumulate, Phase.UPDATE: 1}
     busy = {phase: trips[phase] * sum(one.time.time_s for one in ops) for phase, ops in timed.items()}
-    own = _host(plan, model.constants, apart=not device.curves)
+    trainer = TRAINERS.find(plan.recipe.trainer)
+    own = _host(plan, model.constants, trainer, placement.cluster.server.host_factor, apart=not device.curves)
+    stretches = trainer.stretches
     launching = arch.host_s(own, plan, placement)
     host = {phase: trips[phase] * seconds for phase, seconds in launching.items()}
-    busy_s, host_s = sum(busy.values()), sum(host.values())
+    alone_s = sum(max(sum(side[phase] for phase in stretch) for side in (busy, host)) for stretch in stretches)
 
-    def sent(wait_s: float) -> tuple[Message, ...]:
-        """What is sent where the GPU waits ``wait_s`` for launches, in each pass by its share of them."""
-        waits = _by_launches(wait_s, host)
+    def sent(waits: Mapping[Phase, float]) -> tuple[Message, ...]:
+        """What is sent where the GPU waits for launches."""
         passes = {
             phase: pass_of(timed[phase], (busy[phase] + waits[phase]) / accumulate)
             for phase in (Phase.FORWARD, Phase.BACKWARD)
         }
         found = messages_of(arch.exchanges(plan, placement), passes, overlap, bucketing)
-        return found + beyond_the_wire(found, max(busy_s, host_s), placement, straggler_spread)
+        return found + beyond_the_wire(found, alone_s, placement, straggler_spread)
 
-    messages, wait_s = sent(0.0), 0.0
-    if (spare_s := host_s - busy_s - _exposed_s(messages)) > 0:  # waiting for launches hides communication too
-        messages = min(messages, sent(spare_s), key=_exposed_s)
-        wait_s = host_s - busy_s - _exposed_s(messages)
+    messages = sent(dict.fromkeys(Phase, 0.0))
+    waits = _waits(stretches, busy, host, _exposed_s(messages))
+    if any(waits.values()):  # waiting for launches hides communication too
+        messages = min(messages, sent(waits), key=_exposed_s)
+        waits = _waits(stretches, busy, host, _exposed_s(messages))
     exposed_comm_s = _exposed_s(messages)
-    waits = _by_launches(wait_s, host)
     forward, backward, update = (PhaseTime(busy[phase], waits[phase], host[phase]) for phase in Phase)
     waits_s = sum(waits.values())
     samples = None if plan.batch is None else accumulate * plan.batch
@@ -91,7 +94,8 @@ def predict_calibrated(
         stages=stages,
         accumulate=accumulate,
         comm_spread=comm_spread(messages),
-        shared_host_s=host_s - sum(trips[phase] * seconds for phase, seconds in own.items()),
+        shared_host_s=sum(host.values()) - sum(trips[phase] * seconds for phase, seconds in own.items()),
+        stretches=stretches,
     )
     return replace(found, gpu_spread=spread_of(found.class_seconds, device, plan.precision))
 
@@ -105,7 +109,9 @@ def _busy_s(ops: Iterable[TimedOp], bound: Bound) -> float:
     return sum(timed.time.time_s for timed in ops if timed.time.bound is bound)
 
 
-def _host(plan: StepPlan, constants: Constants, *, apart: bool) -> dict[Phase, float]:
+def _host(
+    plan: StepPlan, constants: Constants, trainer: Trainer, machine: float, *, apart: bool
+) -> dict[Phase, float]:
     """Seconds of launching each phase once; nothing where measured curves hold the launches: not ``apart``."""
     compiled = plan.recipe.execution is Execution.COMPILED
     launched = {
@@ -113,14 +119,23 @@ def _host(plan: StepPlan, constants: Constants, *, apart: bool) -> dict[Phase, f
         Phase.BACKWARD: _launches(plan.backward),
         Phase.UPDATE: len(plan.updates),
     }
-    factor = plan.recipe.host_factor if apart else 0.0
-    return {p: factor * host_time(constants, count, p, compiled=compiled) for p, count in launched.items()}
+    factor = machine * plan.recipe.host_factor if apart else 0.0
+    found = {p: factor * host_time(constants, count, p, compiled=compiled) for p, count in launched.items()}
+    found[Phase.UPDATE] += machine * trainer.host_s(len(plan.updates))
+    return found
 
 
-def _by_launches(wait_s: float, host: Mapping[Phase, float]) -> dict[Phase, float]:
-    """Waiting for launches, by each phase's share of them."""
-    total_s = sum(host.values())
-    return {phase: wait_s * seconds / total_s if total_s else 0.0 for phase, seconds in host.items()}
+def _waits(
+    stretches: Stretches, busy: Mapping[Phase, float], host: Mapping[Phase, float], exposed_comm_s: float
+) -> dict[Phase, float]:
+    """What the GPU waits for launches: in each stretch what the host takes longer, by each phase's share of it."""
+    found = dict.fromkeys(Phase, 0.0)
+    for stretch in stretches:
+        host_s = sum(host[phase] for phase in stretch)
+        gpu_s = sum(busy[phase] for phase in stretch) + (exposed_comm_s if Phase.BACKWARD in stretch else 0.0)
+        if host_s > gpu_s:
+            found |= {phase: (host_s - gpu_s) * host[phase] / host_s for phase in stretch}
+    return found
 
 
 def _exposed_s(messages: Iterable[Message]) -> float:

@@ -54,6 +54,8 @@ def slices_of(step: StepTime) -> tuple[Slice, ...]:
         if not message.before:
             walk.send(message, begun_backward)
             walk.wait(f"waits for {message.what}", message.exposed_s, "communication")
+    if len(step.stretches) > 1:  # the host has waited for the gradients
+        walk.host_clock = max(walk.host_clock, walk.clock)
     walk.phase(by_phase[Phase.UPDATE], step.update, 1)
     return (*walk.host, *walk.compute, *_copies(step), *walk.network)
 

@@ -8,6 +8,7 @@ from graphcost.engine.input import InputStage
 from graphcost.engine.roofline import OpTime
 from graphcost.engine.spread import NO_SPREAD, Spread
 from graphcost.engine.timeline import Send
+from graphcost.engine.trainers import Stretches
 from graphcost.ir import Phase
 from graphcost.training import PlannedOp
 
@@ -71,7 +72,8 @@ class StepTime:
     ``forward``, ``backward`` and ``update`` split compute, memory and host parts by
     phase; None under ``paper``, which has no phases. ``*_low_s`` and ``*_high_s`` bound
     the prediction; they equal it under ``paper``, which makes no claim about its error.
-    ``shared_host_s``: of the host's time, what one GPU alone would not need.
+    ``shared_host_s``: of the host's time, what one GPU alone would not need (all of it in
+    forward and backward). ``stretches``: phases through which the host runs ahead of the GPU.
     """
 
     input_s: float
@@ -90,6 +92,7 @@ class StepTime:
     gpu_spread: Spread = NO_SPREAD
     comm_spread: float = 0.0
     shared_host_s: float = 0.0
+    stretches: Stretches = (tuple(Phase),)
 
     @property
     def step_s(self) -> float:
@@ -121,8 +124,13 @@ class StepTime:
         """The step without communication and with its data at hand: the longer of GPU and host."""
         if self.forward is None or self.backward is None or self.update is None:
             return self.compute_s + self.memory_s + self.host_s
-        launches_s = self.forward.host_s + self.backward.host_s + self.update.host_s - self.shared_host_s
-        return max(self.compute_s + self.memory_s, launches_s)
+        phases = {Phase.FORWARD: self.forward, Phase.BACKWARD: self.backward, Phase.UPDATE: self.update}
+        found_s = 0.0
+        for stretch in self.stretches:
+            launches_s = sum(phases[phase].host_s for phase in stretch)
+            launches_s -= self.shared_host_s if Phase.BACKWARD in stretch else 0.0
+            found_s += max(sum(phases[phase].busy_s for phase in stretch), launches_s)
+        return found_s
 
     @property
     def _rest_s(self) -> float:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from math import prod
 
 from graphcost.ir import MAC_FLOPS, OpCost, OpNode
-from graphcost.ops import OpClass, einsum
+from graphcost.ops import OpClass, einsum, recurrent
 from graphcost.training.views import Laid
 
 SPLIT_BACKWARD = frozenset({"Conv", "ConvTranspose", "MatMul", "Gemm"})
@@ -38,7 +38,8 @@ class Work:
     ``m``, ``n``, ``k``: the product it computes ``batch`` times (0: none). ``channels``, ``filters``:
     input and output channels per group. ``window``, ``stride``, ``dilation``: the largest of a
     convolution's axes. ``image_bytes``: a convolution's data and result. ``row_bytes``: what a layer
-    norm averages over at once (0: another kernel).
+    norm averages over at once (0: another kernel). ``steps``: products one after another, each with the
+    result of the one before (recurrent layers; directions are the ``batch``).
     """
 
     kind: str
@@ -56,6 +57,7 @@ class Work:
     image_bytes: int = 0
     filters: int = 0
     row_bytes: int = 0
+    steps: int = 0
 
 
 def work_of(op: Laid, part: Part, cost: OpCost | None) -> Work:
@@ -68,6 +70,8 @@ def work_of(op: Laid, part: Part, cost: OpCost | None) -> Work:
         return found if found is not None else Work("conv", part)
     if op_class is OpClass.MATMUL:
         return _product(node, part, cost)
+    if op_class is OpClass.RECURRENT and node.op_type in recurrent.CELLS and not node.domain:
+        return _recurrent(node, part)
     backward = "" if part is Part.FORWARD else "_backward"
     if op_class is OpClass.NORM:
         kind = _norm_kind(node)
@@ -161,6 +165,16 @@ def _product(node: OpNode, part: Part, cost: OpCost | None) -> Work:
     elif part is Part.WGRAD:
         m, n, k = k, n, m
     return Work("linear" if shared else "bmm", part, m, n, k, batch)
+
+
+def _recurrent(node: OpNode, part: Part) -> Work:
+    """The product of one step with the state's weights; back in time with their transpose."""
+    cell = recurrent.CELLS[node.op_type]
+    size = recurrent.sizes(node, cell)
+    n, k = cell.gates * size.hidden, size.hidden
+    if part is not Part.FORWARD:
+        n, k = k, n
+    return Work("recurrent", part, size.batch, n, k, size.directions, steps=size.steps)
 
 
 def _matmul_sizes(node: OpNode, cost: OpCost) -> tuple[int, int, int, int] | None:

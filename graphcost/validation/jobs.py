@@ -127,7 +127,14 @@ _APEX_O2 = HALF_EVERYTHING | {"Add", "Sub", "Mul", "Where", "Div"}
 
 def _script(row: MeasuredRow, optimizer: str, precision: str) -> Mapping[str, Any]:
     """What the row's script ran, as far as it is known: every entry of ``recipe`` that fits, in order."""
-    texts = {"table": row.table, "model": row.model_id, "precision": row.precision, "notes": row.notes}
+    names = {
+        "table": "table",
+        "model": "model_id",
+        "precision": "precision",
+        "notes": "notes",
+        "framework": "framework",
+    }
+    texts = {key: getattr(row, name) for key, name in names.items()}
     chosen: dict[str, Any] = {"optimizer": optimizer, "precision": precision, "layout": row.layout}
     for entry in _names()["recipe"]:
         if all(re.search(entry[key], text, re.IGNORECASE) for key, text in texts.items() if key in entry):
@@ -149,6 +156,7 @@ def _recipe(row: MeasuredRow, chosen: Mapping[str, Any]) -> Recipe:
         keep_gradients=chosen.get("keep_gradients", False),
         recompute=chosen.get("recompute", False),
         host_factor=chosen.get("host_factor", 1.0),
+        trainer=chosen.get("trainer", "torch"),
         master_weights=chosen.get("master_weights", False),
     )
 
@@ -196,9 +204,9 @@ def _dims(row: MeasuredRow, model: Mapping[str, Any]) -> dict[str, int]:
     name = model["source"].removeprefix("zoo:")
     open_sizes = describe(name).dims if name in names() else {**known, "image": 0}
     for entry in _names()["size"]:
-        found = re.search(entry["pattern"], row.notes if entry.get("of") == "notes" else row.task_input)
+        found = re.search(entry["pattern"], getattr(row, entry.get("of", "task_input")))
         if found and entry["dim"] in open_sizes:
-            known[entry["dim"]] = int(found[1])
+            known[entry["dim"]] = entry["value"] if "value" in entry else int(found[1])
     return known
 
 

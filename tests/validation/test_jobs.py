@@ -49,6 +49,7 @@ def test_a_plain_row(row: MeasuredRow) -> None:
         ("V100-SXM3-32GB (DGX-2H)", "v100-sxm2-32"),
         ("H100 80GB PCIe Gen5", "h100-pcie"),
         ("H100 80GB SXM5", "h100-sxm"),
+        ("GH200 96GB", "gh200-96"),
         ("P100 (Pascal; \"Pascal GPUs\" in source)", "p100-pcie-16"),
         ("V100-PCIe-32GB", "v100-pcie-32"),
     ],
@@ -164,3 +165,21 @@ def test_sizes_of_a_mesh_are_its_architecture(row: MeasuredRow) -> None:
     job = job_of(replace(row, framework="Megatron + Deepspeed ZeRO", notes=""))
     assert isinstance(job, Job)
     assert job.arch == "tp=4,dp=1,pp=2,mb=4,zero=3,cut=layers"
+
+
+def test_what_a_script_is_known_to_have_run(row: MeasuredRow) -> None:
+    """By table, and by framework within one."""
+    assert job(row, table="sia_traces_a100").recipe.trainer == "adaptdl" and job(row).recipe.trainer == "torch"
+    tuned = job(row, table="mlperf_training", precision="AMP/FP16 (per submission)").recipe
+    assert (tuned.execution, tuned.layout, tuned.master_weights) == ("compiled", "channels-last", True)
+    layouts = {
+        name: job(row, table="dlperf_v100", framework=name, precision="AMP").recipe.layout
+        for name in ("NGC-PyTorch", "NGC-TensorFlow")
+    }
+    assert layouts == {"NGC-PyTorch": "nchw", "NGC-TensorFlow": "channels-last"}
+
+
+@pytest.mark.parametrize(("framework", "positions"), [("OneFlow", 20), ("PyTorch 1.4", 0)])
+def test_words_that_pretraining_scores(framework: str, positions: int, row: MeasuredRow) -> None:
+    found = job(row, model_id="bert_base", task_input="seq128", framework=framework)
+    assert found.source == "zoo:bert-base-pretraining" and found.dims.get("predictions", 0) == positions
