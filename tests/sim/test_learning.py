@@ -151,7 +151,7 @@ def test_the_policy_of_the_zoo_keeps_up_with_compact(load: float) -> None:
     policy, _ = load_policy(Path(__file__).parents[2] / "benchmarks" / "policies" / "dl2-zoo.pt")
     names = ("compact", "optimus-compact", "optimus")
     compact, same_place, other_place = (mean_jct_s(setup, SCHEDULERS[name], traces) for name in names)
-    assert mean_jct_s(setup, policy.scheduler(), traces) < 1.03 * compact
+    assert mean_jct_s(setup, policy.scheduler(), traces) < 1.1 * compact
     assert compact < 0.95 * same_place < 0.95 * other_place
 
 
