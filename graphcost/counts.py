@@ -73,10 +73,16 @@ class BytesInfo:
 
 @dataclass(frozen=True, slots=True)
 class TrainingInfo:
-    """One training step of one replica, before hardware."""
+    """One training step of one replica, before hardware.
+
+    ``master_weights``: weights and gradients are held in two bytes, over copies in fp32 that the optimizer updates.
+    ``trainer``: the library around the training loop.
+    """
 
     optimizer: str
     precision: str
+    master_weights: bool
+    trainer: str
     forward_flops: int
     forward_matmul_flops: int
     backward_flops: int

@@ -66,6 +66,8 @@ def training_info(plan: StepPlan, memory: MemoryInfo) -> TrainingInfo:
     return TrainingInfo(
         optimizer=plan.optimizer.name,
         precision=str(plan.precision),
+        master_weights=plan.recipe.master_weights,
+        trainer=plan.recipe.trainer,
         forward_flops=forward.flops,
         forward_matmul_flops=forward.matmul_flops,
         backward_flops=backward.flops,

@@ -11,6 +11,7 @@ from graphcost.arch.product import Product
 from graphcost.device_db import load_cluster, load_device
 from graphcost.engine.input import InputPipeline
 from graphcost.engine.timeline import BUCKETINGS, Bucketing, Overlap
+from graphcost.engine.trainers import TORCH, TRAINERS
 from graphcost.errors import GraphcostError, PlacementError, UnknownNameError, UsageError
 from graphcost.frontends.options import LoadOptions
 from graphcost.hardware import Cluster
@@ -41,6 +42,7 @@ class AnalysisOptions:
     gather_rows: bool = False
     half_gradients: bool = False
     master_weights: bool = False
+    trainer: str = TORCH
     straggler_spread: float = 0.0
     cluster: str | None = None
     device: str | None = None
@@ -175,6 +177,7 @@ def _refuse_in_paper(options: AnalysisOptions) -> None:
     unknown = [
         ("--accumulate", "micro-batches", options.accumulate > 1),
         ("--ps-colocated", "servers beside the workers", options.ps_colocated),
+        ("--trainer", "host", options.trainer != TORCH),
         ("--buckets", "buckets", options.buckets != AnalysisOptions.__dataclass_fields__["buckets"].default),
         ("--sample-bytes, --decode-rate, --no-prefetch", "input but its copy", options.pipeline != InputPipeline()),
     ]
@@ -195,6 +198,7 @@ def recipe_of(options: AnalysisOptions) -> Recipe:
         recompute=options.recompute,
         half_gradients=options.half_gradients,
         master_weights=options.master_weights,
+        trainer=TRAINERS.find(options.trainer).name,
         accumulate=options.accumulate,
         clip=options.clip_grad,
         lookups=lookups_of(options.lookups),

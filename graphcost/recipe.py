@@ -192,7 +192,8 @@ class Recipe:
     """A training step's choices. ``optimizer`` "none" is inference: forward only.
 
     ``freeze``: shell patterns of parameters not trained. ``recompute``: the forward pass
-    runs again before the backward one. ``accumulate``: micro-batches per step.
+    runs again before the backward one. ``selective``: of it, attention and every second product are kept
+    (torchtitan's checkpointing by operator). ``accumulate``: micro-batches per step.
     ``clip``: gradients are clipped by their global norm. ``dropout_mask_bytes``: kept per
     element, 1 by torch's GPU kernel (``native_dropout``), 4 by the CPU's.
     ``fused_attention``: attention is one kernel, and where not, products and a softmax.
@@ -214,6 +215,7 @@ class Recipe:
     kernels: OptimizerKernels = OptimizerKernels.FUSED
     freeze: tuple[str, ...] = ()
     recompute: bool = False
+    selective: bool = False
     accumulate: int = 1
     clip: bool = False
     lookups: Lookups = field(default_factory=Lookups)

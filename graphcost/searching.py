@@ -79,6 +79,8 @@ class Search:
     ranked: tuple[Found, ...]
     ruled_out: Mapping[str, int]
     tried: int
+    precision: str
+    master_weights: bool
     notes: tuple[str, ...] = ()
 
 
@@ -103,7 +105,8 @@ def find_best(source: Any, options: AnalysisOptions, gpus: int, *, places: int =
     samples = None if model.batch is None else model.batch * gpus * options.accumulate
     return Search(
         model.name, model.source, place.cluster.id, place.cluster.device.id, gpus, samples, told,
-        dict(work.ruled_out.most_common()), work.tried, model.notes,
+        dict(work.ruled_out.most_common()), work.tried, options.precision,
+        options.master_weights, model.notes,
     )  # fmt: skip
 
 

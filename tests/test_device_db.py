@@ -96,7 +96,7 @@ def test_every_file_loads_and_is_named_after_its_stem() -> None:
         assert load_server(name).id == name
     for name in cluster_names():
         assert load_cluster(name).id == name
-    assert (len(device_names()), len(server_names()), len(cluster_names())) == (67, 51, 62)
+    assert (len(device_names()), len(server_names()), len(cluster_names())) == (68, 51, 62)
 
 
 def test_names_are_the_files_that_lie_there() -> None:

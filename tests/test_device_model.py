@@ -14,9 +14,10 @@ from graphcost.engine.quantisation import FLOOR, TILES, tile_share
 from graphcost.engine.roofline import Bound, DeviceModel
 from graphcost.graph import build_graph
 from graphcost.hardware import FrozenMap
-from graphcost.ir import OpCost, Phase
+from graphcost.ir import Model, OpCost, OpNode, Phase, TensorSpec
 from graphcost.models_zoo import build
 from graphcost.ops import OpClass
+from graphcost.ops._causal import tiles_share
 from graphcost.recipe import OPTIMIZERS, Layout, Precision, Recipe, Stack
 from graphcost.training import PlannedOp, plan_step
 from graphcost.training.strides import channels_last, contiguous, dense_like, is_channels_last, same_order
@@ -112,6 +113,51 @@ def test_the_row_of_a_norm_is_what_it_averages_over() -> None:
     plan = plan_step(build_graph(build("bert-base", batch=2, dims={"seq": 16})))
     rows = {op.work.row_bytes for op in plan.forward if op.work is not None and op.work.kind == "layer_norm"}
     assert rows == {768 * 4}
+
+
+def attention(tokens: int, *, is_causal: bool) -> PlannedOp:
+    x = TensorSpec((2, 4, tokens, 64), "bfloat16")
+    node = OpNode("a", "Attention", (x, x, x), (x,), {"is_causal": int(is_causal)})
+    graph = build_graph(Model("a", "a", "test", (node,), {}, ()))
+    return next(op for op in plan_step(graph, HALF).forward if op.op_type == "Attention")
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys", "past", "share"),
+    [
+        (100, 100, 0, 1.0),  # one tile
+        (256, 256, 0, 3 / 4),
+        (1024, 1024, 0, 36 / 64),  # 8 tiles a side: 1 + 2 + ... + 8
+        (300, 300, 0, 6 / 9),  # the last tiles are begun
+        (1, 4096, 4095, 1.0),  # a token after its cache
+        (256, 1024, 768, 15 / 16),  # past keys are all read: 7 + 8 of 2 x 8
+        (256, 1024, 0, 3 / 16),  # no past: the keys behind are all masked
+    ],
+)
+def test_a_causal_kernel_skips_tiles(queries: int, keys: int, past: int, share: float) -> None:
+    assert tiles_share(queries, keys, past) == share
+
+
+def test_causal_attention_takes_less_time_for_the_same_flops() -> None:
+    causal, full = attention(1024, is_causal=True), attention(1024, is_causal=False)
+    assert causal.cost == full.cost
+    rate = table("base")["rules"]["causal_rate"]
+    model = DeviceModel(A100, HALF)
+    assert model.terms(causal).matrix_s == pytest.approx(36 / 64 / rate * model.terms(full).matrix_s)
+    assert model.time(causal).time_s < model.time(full).time_s
+
+
+def test_attention_in_parts_works_out_the_whole_square() -> None:
+    graph = build_graph(build("llama2-7b", batch=1, dims={"seq": 512, "layers": 1}))
+    fused = plan_step(graph, HALF)
+    shares = {op.work.causal_share for op in (*fused.forward, *fused.backward) if op.work is not None}
+    assert shares == {None, (1 + 2 + 3 + 4) / 16}
+    x = TensorSpec((1, 4, 512, 64))
+    apart = build_graph(Model("a", "a", "test", (OpNode("a", "Attention", (x, x, x), (x,), {"is_causal": 1},
+                              input_names=("q", "k", "v"), output_names=("y",)),), {}, ("y",)))  # fmt: skip
+    plan = plan_step(apart, replace(HALF, fused_attention=False))
+    assert {op.work.causal_share for op in plan.forward if op.work is not None} == {None}
+    assert sum(op.op_type == "MatMul" for op in plan.forward) == 2
 
 
 def test_odd_channels_cost_half_convolutions_of_the_older_stack() -> None:

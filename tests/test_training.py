@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 from graphcost.graph import build_graph
 from graphcost.ir import Phase
+from graphcost.models_zoo import build
 from graphcost.recipe import OPTIMIZERS, Precision, Recipe
 from graphcost.sources import LoadOptions, load_model
 from graphcost.training import plan_step
@@ -74,6 +75,21 @@ def test_recompute_adds_a_forward_and_keeps_little() -> None:
     assert again.total(Phase.BACKWARD) == plain.total(Phase.BACKWARD) + forward
     assert 0 < again.memory.activations_bytes < plain.memory.activations_bytes / 2
     assert [g.param for g in again.gradients] == [g.param for g in plain.gradients]
+
+
+def test_selective_recomputation_keeps_attention_and_every_second_product_of_a_block() -> None:
+    graph = build_graph(build("llama2-7b", batch=1, dims={"seq": 256, "layers": 2}))
+    plain, full, some = (
+        plan_step(graph, Recipe(precision=Precision.BF16, **how))
+        for how in ({}, {"recompute": True}, {"recompute": True, "selective": True})
+    )
+    # of q, k, v, o, gate, up and down: k, o and up run again, in 256 tokens of two layers of 4096 and 11008 channels
+    again = 2 * 256 * 2 * (2 * 4096 * 4096 + 4096 * 11008)
+    assert some.total(Phase.BACKWARD).matmul_flops - plain.total(Phase.BACKWARD).matmul_flops == again
+    head = [op for op in some.backward if op.name == "lm_head"]
+    assert len(head) == sum(op.name == "lm_head" for op in plain.backward)  # outside of blocks: not again
+    held = [plan.memory.activations_bytes for plan in (full, some, plain)]
+    assert held == sorted(held)
 
 
 def test_pure_bf16_halves_weights_and_gradients_and_amp_does_not() -> None:

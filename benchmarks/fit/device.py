@@ -184,6 +184,7 @@ vector_k_stage = 64          # the same on vector units (`fit operators`)
 norm_row_bytes = 512         # a layer norm over a shorter row takes as long: a row has a block of threads
 winograd = 2.25              # 3x3 in fp32, forward and data gradient: F(2x2, 3x3), 16 for 36 (Lavin, Gray 2016)
 grouped_half_channels = 90   # channels a group at which a grouped convolution has half the rate (timm NCHW table)
+causal_rate = 0.91           # of the full square's rate: 335 / 370 TFLOP/s at 16k (FA2, H100, arXiv 2407.08608)
 grouped_cliff = 0
 grouped_slow_exponent = 0.65 # fits of 42 grouped networks' implied rates in the channels-last table
 grouped_slow_strided = 0.3
@@ -193,6 +194,12 @@ TAIL = """\
 [stack.torch-1.rules]
 grouped_cliff = 1            # cuDNN 8.3 in channels last; nothing is known of newer ones
 misaligned_conv = 0.4        # cuDNN 8.3; on torch 2.4's rows any loss makes the fit worse
+causal_rate = 0.96           # 378 / 395 TFLOP/s at 16k (Triton, H100, arXiv 2407.08608)
+
+[stack.torch-1.rows]
+# FlashAttention 1 in Triton: the second is 1.3 to 1.5 and about 2 times as fast (arXiv 2307.08691, 4.1; recalled)
+attention = { compute = 0.536, memory = 0.600, fp32 = 0.54 }
+attention_backward = { compute = 0.262, memory = 0.600, fp32 = 0.26 }
 
 """
 

@@ -41,6 +41,7 @@ FIXED: Mapping[str, Mapping[str, float]] = {
     "ada-l4": {"fp32-product": 0.30},
     "ampere-datacentre": {"fp32-product": 0.86},
     "hopper": {"fp32-product": 0.74},
+    "blackwell": {"product": 0.63},
     "ampere-geforce": {"product": 1.0, "convolution": 1.0, "memory": 1.0},
 }
 """From the products of the operator tables (``python -m benchmarks.fit operators``). L4 and T4 are held back by 70 W.
@@ -49,6 +50,13 @@ T4: DeepBench's half-precision products and convolutions too, since its rows of 
 
 K_STAGE: Mapping[str, int] = {"pascal": 128, "ampere-datacentre": 128}
 """Elements of K that fp32 products take at once where ``base`` has another number (same tables, batched products)."""
+
+ATTENTION: Mapping[str, tuple[float, str]] = {
+    "ampere-datacentre": (0.96, "0.72 of the peak: FlashAttention-2, arXiv 2307.08691"),
+    "blackwell": (0.73, "cuDNN: at least 1605 / 1.3 of 2250 TFLOP/s (FlashAttention-4's paper; recalled)"),
+    "hopper": (0.50, "FlashAttention-2 without Hopper's own instructions: 370 of 989 TFLOP/s, arXiv 2407.08608"),
+}
+"""Fused attention where published kernel rates give a factor of its own; elsewhere it has that of products."""
 
 PRIOR_SPREAD = 0.2
 CELL_SPREAD = 0.1
@@ -212,6 +220,9 @@ def generation_toml(one: Outcome) -> str:
         why = "operator tables" if name in fixed else "fitted" if one.cells else "assumed"
         why = "base is this card's" if fixed.get(name) == 1.0 else why
         lines.append(f"{name} = {one.factors[name]:.2f}  # {why}")
+    if one.generation in ATTENTION:
+        factor, source = ATTENTION[one.generation]
+        lines.append(f"attention = {factor:.2f}  # {source}")
     if one.generation in K_STAGE:
         lines += ["", "[rules]", f"vector_k_stage = {K_STAGE[one.generation]}  # operator tables"]
     if one.cells:

@@ -156,6 +156,7 @@ def _result(what_if: WhatIf, found: Iterable[Searched], tried: list[Tried], refu
         model=analysis.model,
         placement=analysis.placement,
         precision=analysis.training.precision,
+        master_weights=analysis.training.master_weights,
         max_comm_share=options.max_comm_share,
         verdict=analysis.step.verdict,
         flagged=analysis.step.flagged,

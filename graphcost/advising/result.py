@@ -118,6 +118,7 @@ class Advising:
     model: ModelInfo
     placement: PlacementInfo
     precision: str
+    master_weights: bool
     max_comm_share: float
     verdict: str
     flagged: bool

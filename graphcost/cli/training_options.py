@@ -10,6 +10,7 @@ import click
 from graphcost.cli.option_kinds import Quantity, listed, stack
 from graphcost.engine.input import InputPipeline
 from graphcost.engine.timeline import BUCKETINGS, Overlap
+from graphcost.engine.trainers import TORCH, TRAINERS
 from graphcost.errors import UsageError
 from graphcost.predict import Profile
 from graphcost.recipe import OPTIMIZERS, Execution, Layout, OptimizerKernels, Precision
@@ -31,6 +32,10 @@ training_options = stack(
     click.option(
         "--master-weights", is_flag=True,
         help="Weights and gradients in 2 bytes, updated in fp32 (Megatron-LM, DeepSpeed, FSDP), under bf16 or amp.",
+    ),
+    listed(
+        "--trainer", default=TORCH, show_default=True, metavar="|".join(TRAINERS),
+        help="Library around the training loop; adaptdl: statistics of gradients after every backward pass.",
     ),
     click.option("--clip-grad", is_flag=True, help="Clip gradients by their global norm."),
     listed(

@@ -68,7 +68,7 @@ _SETTINGS = (
     ("placement", "arch"), ("placement", "gpus"), ("placement", "servers"), ("placement", "ps"),
     ("placement", "cluster"), ("placement", "device"), ("placement", "batch_per_gpu"), ("placement", "accumulate"),
     ("placement", "profile"), ("placement", "execution"), ("placement", "overlap"), ("placement", "buckets"),
-    ("training", "precision"), ("training", "optimizer"),
+    ("training", "precision"), ("training", "master_weights"), ("training", "trainer"), ("training", "optimizer"),
 )  # fmt: skip
 """What was asked for, and not what came out: a difference here explains the others."""
 

@@ -3,7 +3,7 @@
 A row holds the shares of a device's nominal rates that a class of kernels reaches:
 ``compute`` of the matrix peak, ``memory`` of the memory bandwidth. Rows under
 ``channels-last`` and ``inference`` stand in for those above them where the layout or the
-step is that one; rules under ``stack.NAME`` where the stack is. A file says which table
+step is that one; rows and rules under ``stack.NAME`` where the stack is. A file says which table
 its numbers were fitted on.
 """
 
@@ -77,6 +77,7 @@ def constants_of(device: Device, stack: Stack = Stack.TORCH_2, *, trains: bool =
     last_rows = _merged(_merged(rows, data.get(last, {})), other.get(last, {}))
     switched = data.get("stack", {}).get(str(stack), {})
     label = name or DEFAULT
+    rows, last_rows = (_merged(some, switched.get("rows", {})) for some in (rows, last_rows))
     return Constants(
         generation=label,
         is_fallback=name is None,
@@ -152,7 +153,8 @@ def _scaled(data: Mapping[str, Any], scale: Mapping[str, float]) -> dict[str, An
     last = Layout.CHANNELS_LAST.value
     other = data.get("inference", {})
     scaled = {**other, **{key: rows(other[key]) for key in ("rows", last) if key in other}}
-    return {**data, "rows": rows(data["rows"]), last: rows(data.get(last, {})), "inference": scaled}
+    stacks = {name: {**one, "rows": rows(one.get("rows", {}))} for name, one in data.get("stack", {}).items()}
+    return {**data, "rows": rows(data["rows"]), last: rows(data.get(last, {})), "inference": scaled, "stack": stacks}
 
 
 def _row_scaled(
@@ -160,8 +162,11 @@ def _row_scaled(
 ) -> Iterator[tuple[str, Any]]:
     for key, value in values.items():
         family = family_of(kind)
+        matrix = scale.get(family, 1.0)
+        if kind.startswith("attention"):  # fused kernels reach a new generation's rate later than products do
+            matrix = scale.get("attention", matrix)
         vector = scale.get(f"fp32-{family}", scale.get(family, 1.0))
-        factor = {"compute": scale.get(family, 1.0), "memory": rate, "fp32": vector}.get(key)
+        factor = {"compute": matrix, "memory": rate, "fp32": vector}.get(key)
         yield key, value if factor is None else value * factor
 
 

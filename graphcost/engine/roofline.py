@@ -114,21 +114,26 @@ class DeviceModel:
         assert op.cost is not None
         work = op.work or Work(_KINDS.get(str(op.op_class), str(op.op_class)))
         row, share = self._row_and_share(op, work)
-        matrix_s = 0.0
+        matrix_s, done = 0.0, self._share_done(work)
         if op.cost.matmul_flops:
             # What the autocast lists leave in fp32 runs at the precision's own peak where a device states no other.
             known = op.dtype == "tf32" or op.dtype in self.device.peak_flops_per_s
-            matrix_s = op.cost.matmul_flops / (share * self.device.peak(op.dtype if known else self._precision.value))
+            rate = share * self.device.peak(op.dtype if known else self._precision.value)
+            matrix_s = done * op.cost.matmul_flops / rate
         return Terms(
             row=row,
             matrix_s=matrix_s,
-            vector_s=op.cost.elementwise_flops / self._vector,
+            vector_s=done * op.cost.elementwise_flops / self._vector,
             memory_s=(op.cost.bytes * self._row_stretch(work) + _again_bytes(op, work)) / self.device.mem_bytes_per_s,
             convert_s=self._converted_bytes(op, work) * op.repeat / self.device.mem_bytes_per_s,
             launches=op.launches * op.repeat,
             on_vector_units=op.dtype in self.device.vector_dtypes,
             steps=work.steps * op.repeat,
         )
+
+    def _share_done(self, work: Work) -> float:
+        """What is done of the counted FLOPs: a causal kernel skips tiles, at a somewhat lower rate for the rest."""
+        return 1.0 if work.causal_share is None else work.causal_share / self.constants.rules["causal_rate"]
 
     def _row_stretch(self, work: Work) -> float:
         """A layer norm gives every row a block of threads: a row too short to fill it takes as long."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from graphcost.ir import OpCost, OpNode
 from graphcost.ops import conv, einsum
 from graphcost.ops._backward import pointwise_backward
+from graphcost.ops._causal import causal_share
 from graphcost.ops._rule import RULES, OpClass, Rule, find_rule, free, rule, traffic
 from graphcost.ops._shapes import shape_error
 from graphcost.registry import import_members
@@ -22,6 +23,7 @@ __all__ = [
     "OpClass",
     "Rule",
     "backward_cost",
+    "causal_share",
     "find_rule",
     "forward_cost",
     "free",

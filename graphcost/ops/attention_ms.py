@@ -140,7 +140,7 @@ def _kv(node: OpNode, heads: int, q_hidden: int) -> tuple[int, int]:
     return length, split_evenly(node, v_hidden, heads, "the value's hidden size")
 
 
-def _multi_head(node: OpNode, past: int, past_length: int) -> tuple[Square, int]:
+def multi_head_square(node: OpNode, past: int, past_length: int) -> tuple[Square, int]:
     """(square, new keys) of projected heads: query ``[B, S, H]`` or packed ``[B, S, N, 3, D]``."""
     query, heads = rank_at_least(node, node.require(0), 3, "the query"), attr_int(node, "num_heads")
     batch, q_len = query[:2]
@@ -164,7 +164,7 @@ def _multi_head_rule(past: int, past_length: int, added: tuple[int, ...], bias: 
         Source: com.microsoft.MultiHeadAttention, DecoderMaskedMultiHeadAttention (ONNX Runtime
         contrib operators).
         """
-        square, new_len = _multi_head(node, past, past_length)
+        square, new_len = multi_head_square(node, past, past_length)
         extra = square.softmax_flops(sum(node.spec(index) is not None for index in added))
         if (vector := node.spec(bias)) is not None:
             extra += vector.numel * square.batch * square.q_len
@@ -177,7 +177,7 @@ def _multi_head_rule(past: int, past_length: int, added: tuple[int, ...], bias: 
 def _multi_head_backward(node: OpNode, wrt: frozenset[int]) -> OpCost:
     if not wrt:
         return OpCost()
-    square, _ = _multi_head(node, 6, 8)
+    square, _ = multi_head_square(node, 6, 8)
     packed_all = node.spec(1) is None
     packed_kv = not packed_all and node.spec(2) is None
     any_of_three = packed_all or 3 in wrt  # a packed tensor or the bias needs all three
@@ -219,7 +219,7 @@ def packed_multi_head(node: OpNode) -> OpCost:
     return traffic(node, matmul_flops=square.matmul_flops, elementwise_flops=extra)
 
 
-def _group_query(node: OpNode) -> tuple[Square, int, int]:
+def group_query_square(node: OpNode) -> tuple[Square, int, int]:
     """(square, new keys, elements that a rotary embedding turns) of GroupQueryAttention."""
     heads, kv_heads = attr_int(node, "num_heads"), attr_int(node, "kv_num_heads")
     batch, q_len, hidden = rank_exactly(node, node.require(0), 3, "the query")
@@ -242,7 +242,7 @@ def _group_query(node: OpNode) -> tuple[Square, int, int]:
 def _group_query_backward(node: OpNode, wrt: frozenset[int]) -> OpCost:
     if not wrt:
         return OpCost()
-    square, _, rotated = _group_query(node)
+    square, _, rotated = group_query_square(node)
     packed = node.spec(1) is None
     matmul, elementwise = square_backward(square, 0 in wrt, packed or 1 in wrt, packed or 2 in wrt)
     return OpCost(matmul, elementwise + ROTARY * rotated, *gradient_traffic(node, wrt))
@@ -261,7 +261,7 @@ def group_query(node: OpNode) -> OpCost:
     The key length is total_sequence_length (input 6) where known, else the present cache's.
     Source: com.microsoft.GroupQueryAttention (ONNX Runtime contrib operators; arXiv:2305.13245).
     """
-    square, new_len, rotated = _group_query(node)
+    square, new_len, rotated = group_query_square(node)
     softcap = float(node.attrs.get("softcap", 0.0)) > 0
     extra = square.softmax_flops(int(node.spec(10) is not None), softcap) + ROTARY * rotated
     return OpCost(square.matmul_flops, extra) + cached_traffic(node, {3: 1, 4: 2}, square.kv_len, new_len)

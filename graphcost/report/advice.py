@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 
 from graphcost.advising.result import AdviceInfo, Advising, BreakEvenInfo, OutcomeInfo
-from graphcost.report.parts import VERDICTS, plural, share_text
+from graphcost.report.parts import VERDICTS, plural, precision_text, share_text
 from graphcost.report.tables import DEFAULT_WIDTH, markdown_table, table_text
 from graphcost.units import format_bytes, format_rate, format_seconds, format_share
 
@@ -33,10 +33,11 @@ def _head(found: Advising, width: int) -> str:
     place, base = found.placement, found.base
     default = " (the default cluster)" if place.cluster_source == "default" else ""
     batch = f"batch {place.batch_per_gpu} per GPU" if place.batch_per_gpu is not None else "no batch dimension"
+    precision = precision_text(found.precision, found.master_weights)
     lines = [
         f"{found.model.name}: {place.arch}, {plural(place.gpus, 'GPU')} on {plural(place.servers, 'server')} of "
         f"{place.cluster}{default}",
-        f"{place.device}, {batch}, {found.precision}, {place.profile} profile, overlap {place.overlap}",
+        f"{place.device}, {batch}, {precision}, {place.profile} profile, overlap {place.overlap}",
         "",
         f"{VERDICTS[found.verdict]}: communication is {_share(base)} of the step, limit "
         f"{format_share(found.max_comm_share)}",

@@ -13,7 +13,7 @@ from graphcost.comparison import Comparison
 from graphcost.parallel.mesh import spoken
 from graphcost.predict.step_time import BUBBLE
 from graphcost.report.page.comparison import comparison_page
-from graphcost.report.parts import BILL_COLUMNS, bill_cells, bill_row
+from graphcost.report.parts import BILL_COLUMNS, bill_cells, bill_row, precision_text
 from graphcost.report.tables import DEFAULT_WIDTH, markdown_table, table_text
 from graphcost.result import SCHEMA_VERSION, Analysis
 from graphcost.units import format_bytes, format_kwh, format_rate, format_seconds, format_share, format_usd
@@ -62,8 +62,9 @@ def bubble_of(result: Analysis) -> float:
 def _text(comparisons: Sequence[Comparison], width: int) -> str:
     parts = []
     for comparison in comparisons:
-        place = comparison.ranked[0].placement
+        place, training = comparison.ranked[0].placement, comparison.ranked[0].training
         where = f"{comparison.name} on {place.cluster} ({place.device}), {place.profile} profile"
+        where += f", {precision_text(training.precision, True)}" if training.master_weights else ""
         parts.append(f"{where}, fastest first{_behind(comparison)}")
         rows = [_cells(result) for result in comparison.ranked]
         parts.append(table_text(_COLUMNS, rows, right=_RIGHT, width=width, spare=_NARROW).rstrip("\n"))

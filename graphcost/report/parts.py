@@ -14,6 +14,11 @@ VERDICTS = {"flagged": "FLAGGED", "clear": "CLEAR", "too-close": "TOO CLOSE"}
 _PHASES = {"forward": "forward pass", "backward": "backward pass", "update": "update"}
 
 
+def precision_text(precision: str, master_weights: bool) -> str:
+    """The precision, and whether fp32 copies are updated: ``bf16 over fp32 masters``."""
+    return f"{precision} over fp32 masters" if master_weights else precision
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """One part of the step; all of them add up to it. ``note``: what runs beside it."""

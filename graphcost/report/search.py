@@ -10,7 +10,7 @@ from typing import Any
 
 from graphcost._version import __version__
 from graphcost.parallel.mesh import spoken
-from graphcost.report.parts import plural
+from graphcost.report.parts import plural, precision_text
 from graphcost.report.tables import DEFAULT_WIDTH, markdown_table, table_text
 from graphcost.result import SCHEMA_VERSION
 from graphcost.searching import Found, Search
@@ -39,8 +39,11 @@ def _cells(one: Found) -> list[str]:
 
 
 def _head(one: Search) -> str:
+    precision = f", {precision_text(one.precision, True)}" if one.master_weights else ""
     samples = "" if one.global_batch is None else f", {one.global_batch} samples a step"
-    return f"{one.name} on {plural(one.gpus, 'GPU')} of {one.cluster} ({one.device}){samples}, fastest first"
+    return (
+        f"{one.name} on {plural(one.gpus, 'GPU')} of {one.cluster} ({one.device}){precision}{samples}, fastest first"
+    )
 
 
 def _ruled_out(one: Search) -> list[str]:
@@ -96,6 +99,8 @@ def _json(found: Sequence[Search], width: int) -> str:
                 "device": one.device,
                 "gpus": one.gpus,
                 "global_batch": one.global_batch,
+                "precision": one.precision,
+                "master_weights": one.master_weights,
                 "tried": one.tried,
                 "ruled_out": dict(one.ruled_out),
                 "ranked": [_fields(entry) for entry in one.ranked],

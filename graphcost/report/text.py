@@ -6,7 +6,16 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from graphcost.report.parts import VERDICTS, bill_lines, memory_line, parts_of, phases_of, plural, share_text
+from graphcost.report.parts import (
+    VERDICTS,
+    bill_lines,
+    memory_line,
+    parts_of,
+    phases_of,
+    plural,
+    precision_text,
+    share_text,
+)
 from graphcost.report.tables import DEFAULT_WIDTH, table_text
 from graphcost.result import Analysis, OpInfo
 from graphcost.units import (
@@ -82,10 +91,12 @@ def _head(r: Analysis) -> str:
     unit = "micro-batch" if "=" in place.arch else "GPU"  # a mesh shares one among its GPUs
     batch = f"batch {place.batch_per_gpu} per {unit}" if place.batch_per_gpu is not None else "no batch dimension"
     ps = f", {place.ps} parameter server{'s' if place.ps != 1 else ''}" if place.ps else ""
+    precision = precision_text(r.training.precision, r.training.master_weights)
+    trainer = f", {r.training.trainer}" if r.training.trainer != "torch" else ""
     return (
         f"{r.model.name}: {place.arch}, {plural(place.gpus, 'GPU')} on {plural(place.servers, 'server')} "
         f"of {place.cluster}{default}{ps}\n"
-        f"{place.device}, {batch}, {r.training.precision}, {r.training.optimizer}, "
+        f"{place.device}, {batch}, {precision}, {r.training.optimizer}{trainer}, "
         f"{place.profile} profile, {place.execution}, overlap {place.overlap}\n"
     )
 

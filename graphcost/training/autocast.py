@@ -44,17 +44,19 @@ def under(
     *,
     half_ops: frozenset[str] = frozenset(),
     half_weights: bool = False,
+    full: frozenset[str] = frozenset(),
 ) -> Iterator[TypedOp]:
     """``operators`` as ``precision`` runs them, casts before their reader.
 
     fp32, tf32 and bf16 run everything in one format, whatever the file stores.
     ``half_ops``: what else AMP runs in the half format. ``half_weights``: what weights are stored in,
-    so that none is cast on its way into an operator that runs in that format.
+    so that none is cast on its way into an operator that runs in that format. ``full``: names of
+    operators that stay in fp32 in spite of both lists.
     """
     if precision.is_amp:
         half = precision.half_dtype
         assert half is not None
-        yield from _Autocast(half, half_ops, half_weights).run(operators)
+        yield from _Autocast(half, half_ops, half_weights, full).run(operators)
         return
     one = precision.half_dtype or "float32"
     formats = _Formats()
@@ -89,8 +91,9 @@ class _Formats:
 class _Autocast:
     """One pass over a graph in execution order; ``dtype`` of every value that is not fp32."""
 
-    def __init__(self, half: str, half_ops: frozenset[str], half_weights: bool) -> None:
+    def __init__(self, half: str, half_ops: frozenset[str], half_weights: bool, full: frozenset[str]) -> None:
         self._half = half
+        self._full = full
         self._stored = half if half_weights else "float32"
         self._half_ops = _HALF_OPS | half_ops
         self._dtype: dict[str, str] = {}
@@ -135,6 +138,8 @@ class _Autocast:
 
     def _wanted(self, node: OpNode) -> str | None:
         """The format of the list the operator is on; None: the widest of its inputs."""
+        if node.name in self._full:
+            return "float32"
         if (
             op_class_of(node) in _HALF_CLASSES
             or node.op_type in self._half_ops

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphcost.errors import UsageError
 from graphcost.graph import operators, parameters
@@ -20,13 +20,14 @@ from graphcost.recipe import Execution, Layout, Recipe
 from graphcost.registry import did_you_mean
 from graphcost.training.attention_parts import taken_apart
 from graphcost.training.autocast import under
+from graphcost.training.by_hand import fp32_softmaxes
 from graphcost.training.fusion import Fusion, fusion_of
 from graphcost.training.gradients import by_rows, gradients_of, values_read
 from graphcost.training.kernels import Kernels
 from graphcost.training.memory import Memory, Step, memory_of
 from graphcost.training.moments import Moment, moments_of
 from graphcost.training.plan import PlannedOp, StepBytes, StepPlan, total_cost
-from graphcost.training.saved import TapeOp
+from graphcost.training.saved import TapeOp, kept_results
 from graphcost.training.update import updates_of
 from graphcost.training.views import Laid, lay_out
 
@@ -49,7 +50,8 @@ def plan_step(graph: OpGraph, recipe: Recipe | None = None) -> StepPlan:
     )
     backward, ready = _backward(Kernels(laid, ids, fusion, recipe), laid, tape, trained)
     if recipe.recompute and tape:
-        again = [replace(op, phase=Phase.BACKWARD) for op in forward]
+        kept = kept_results(laid) if recipe.selective else frozenset()
+        again = [replace(op, phase=Phase.BACKWARD) for op in _forward(laid, ids, fusion, recipe, without=kept)]
         backward, ready = again + backward, {name: index + len(again) for name, index in ready.items()}
     gradients = gradients_of((op.node for op in laid), params, ready, recipe)
     step = Step(laid, tape, fusion, _input_bytes(model), outputs)
@@ -98,8 +100,11 @@ def _laid_out(graph: OpGraph, recipe: Recipe) -> tuple[list[str], list[Laid], fr
     """What runs, in order: whose each part is, the parts with their storages, and the storages of the ends."""
     model = graph.graph["model"]
     nodes = ((node_id, node) for node_id, node, _ in operators(graph))
-    parts = nodes if recipe.fused_attention else taken_apart(nodes)
-    typed = list(under(parts, recipe.precision, half_ops=recipe.half_ops, half_weights=recipe.master_weights))
+    parts = list(nodes if recipe.fused_attention else taken_apart(nodes))
+    by_hand = recipe.execution is Execution.FUSED
+    full = fp32_softmaxes(node for _, node in parts) if by_hand else frozenset()
+    how: dict[str, Any] = {"half_ops": recipe.half_ops, "half_weights": recipe.master_weights, "full": full}
+    typed = list(under(parts, recipe.precision, **how))
     last = recipe.layout is Layout.CHANNELS_LAST
     images = model.inputs if last else {}
     laid = list(lay_out((op.node for op in typed), trains=recipe.trains, channels_last=last, images=images))
@@ -111,9 +116,11 @@ def _input_bytes(model: Model) -> dict[str, int]:
     return {name: spec.size_bytes for name, spec in model.inputs.items()}
 
 
-def _forward(laid: Sequence[Laid], ids: Sequence[str], fusion: Fusion, recipe: Recipe) -> list[PlannedOp]:
+def _forward(
+    laid: Sequence[Laid], ids: Sequence[str], fusion: Fusion, recipe: Recipe, without: Set[int] = frozenset()
+) -> list[PlannedOp]:
     kernels = Kernels(laid, ids, fusion, recipe)
-    return [op for position in range(len(laid)) for op in kernels.forward(position)]
+    return [op for position in range(len(laid)) for op in kernels.forward(position) if position not in without]
 
 
 def _trained(params: Mapping[str, Param], freeze: Iterable[str]) -> frozenset[str]:

@@ -7,8 +7,9 @@ Source: TorchInductor's scheduler (vertical fusion, ``max_fusion_size`` 64), XLA
 loop fusion; epilogues as Inductor's templates and XLA's GEMM rewriter have them.
 
 By hand (``fused``): a product adds its bias itself; chains of pointwise operators are one kernel, and
-so is a chain that ends in a softmax (scale, mask, softmax). Dropout before a sum, GELU behind a bias
-and their kin are such chains. Source: Megatron-LM's fused kernels (arXiv 2104.04473, section 4.2).
+so is a chain that ends in a softmax (scale, mask, softmax), if its sizes allow (``by_hand``). Dropout before
+a sum, GELU behind a bias and their kin are such chains. Source: Megatron-LM's fused kernels (arXiv
+2104.04473, section 4.2).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from enum import Enum
 
 from graphcost.ops import OpClass
 from graphcost.recipe import Execution
+from graphcost.training.by_hand import left_to_torch
 from graphcost.training.views import Laid
 
 MAX_MEMBERS = 64
@@ -67,7 +69,9 @@ def fusion_of(laid: Sequence[Laid], outputs: Iterable[str], execution: Execution
     """How ``execution`` groups the operators; ``outputs`` are storages that the caller reads."""
     if execution is Execution.EAGER:
         return unfused(laid)
-    return fuse(laid, outputs, _takes if execution is Execution.COMPILED else _takes_by_hand)
+    if execution is Execution.COMPILED:
+        return fuse(laid, outputs, _takes)
+    return fuse(laid, outputs, _takes_by_hand, left_to_torch(laid))
 
 
 def unfused(laid: Sequence[Laid]) -> Fusion:
@@ -76,8 +80,15 @@ def unfused(laid: Sequence[Laid]) -> Fusion:
     return Fusion(tuple(groups), frozenset())
 
 
-def fuse(laid: Sequence[Laid], outputs: Iterable[str], takes: Callable[[Laid], Takes]) -> Fusion:
+def fuse(
+    laid: Sequence[Laid],
+    outputs: Iterable[str],
+    takes: Callable[[Laid], Takes],
+    alone: frozenset[int] = frozenset(),
+) -> Fusion:
     """Greedy grouping in execution order; ``takes``: what may join an operator that stands alone.
+
+    Positions in ``alone`` join nothing, and nothing joins them.
 
     An operator joins the latest-begun group that feeds it if everything else it reads was
     made before that group began, so groups never wait for each other in a circle.
@@ -89,7 +100,10 @@ def fuse(laid: Sequence[Laid], outputs: Iterable[str], takes: Callable[[Laid], T
         if op.is_view:
             group_of.append(None)
             continue
-        group = _joined(op, made_at, group_of, readers) or Group(position, _space(op), takes(op))
+        if position in alone:
+            group = Group(position, 0, Takes.NOTHING)
+        else:
+            group = _joined(op, made_at, group_of, readers) or Group(position, _space(op), takes(op))
         group.members.append(position)
         if group.takes is Takes.CHAIN and op.op_class is OpClass.SOFTMAX:
             group.takes = Takes.NOTHING

@@ -15,7 +15,7 @@ from math import isqrt
 from graphcost.ir import Param, ParamKind
 from graphcost.recipe import OptimizerKernels, Recipe
 from graphcost.training.fusion import Fusion
-from graphcost.training.saved import TapeOp, checkpoints, saved_by_tape
+from graphcost.training.saved import TapeOp, checkpoints, kept_results, saved_by_tape
 from graphcost.training.views import Laid
 
 
@@ -173,6 +173,10 @@ class Life:
         starts = [0]
         if recipe.recompute and step.tape:
             starts, self._kept = checkpoints(step.laid, sizes, max(1, isqrt(len(step.laid))))
+            read = {name for saved in saves for name in saved}
+            for position in kept_results(step.laid) if recipe.selective else ():
+                kept = read.intersection(step.laid[position].writes, sizes)
+                self._kept.update((name, sizes[name]) for name in kept)
         else:
             for saved in saves:
                 for name, size in saved.items():  # a slice keeps the whole of its storage

@@ -6,10 +6,11 @@ Source: torch.autograd's saved tensors, formula by formula (``derivatives.yaml``
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from graphcost.ops import find_rule
+from graphcost.ops import OpClass, find_rule
 from graphcost.training.fusion import Fusion
 from graphcost.training.views import Laid
 
@@ -106,3 +107,28 @@ def checkpoints(laid: Sequence[Laid], sizes: Mapping[str, int], segments: int) -
             if position >= start and name in sizes and made.get(name, -1) < start:
                 kept[name] = sizes[name]
     return starts, kept
+
+
+def kept_results(laid: Sequence[Laid]) -> frozenset[int]:
+    """Operators that selective recomputation does not run again.
+
+    In each block (a module with a number: ``layers.0``) attention and every second product, the first among them;
+    outside of blocks everything.
+    Source: torchtitan's activation checkpointing by operator (``selective_ac_option = "op"``).
+    """
+    kept: set[int] = set()
+    products: Counter[str] = Counter()
+    for position, op in enumerate(laid):
+        block = _block(op.node.module)
+        products[block] += op.op_class is OpClass.MATMUL
+        saved = op.op_class is OpClass.ATTENTION or (op.op_class is OpClass.MATMUL and products[block] % 2)
+        if saved or not block:
+            kept.add(position)
+    return frozenset(kept)
+
+
+def _block(module: str) -> str:
+    """The path up to its first number; empty where it has none."""
+    path = module.split(".")
+    ends = [index for index, part in enumerate(path) if part.isdigit()]
+    return ".".join(path[: ends[0] + 1]) if ends else ""

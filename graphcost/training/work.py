@@ -12,7 +12,7 @@ from enum import StrEnum
 from math import prod
 
 from graphcost.ir import MAC_FLOPS, OpCost, OpNode
-from graphcost.ops import OpClass, einsum, recurrent
+from graphcost.ops import OpClass, causal_share, einsum, recurrent
 from graphcost.training.views import Laid
 
 SPLIT_BACKWARD = frozenset({"Conv", "ConvTranspose", "MatMul", "Gemm"})
@@ -38,7 +38,8 @@ class Work:
     ``m``, ``n``, ``k``: the product it computes ``batch`` times (0: none). ``channels``, ``filters``:
     input and output channels per group. ``window``, ``stride``, ``dilation``: the largest of a
     convolution's axes. ``image_bytes``: a convolution's data and result. ``row_bytes``: what a layer
-    norm averages over at once (0: another kernel). ``steps``: products one after another, each with the
+    norm averages over at once (0: another kernel). ``causal_share``: of an attention's counted square, what
+    its kernel works out (None: not causal, all of it). ``steps``: products one after another, each with the
     result of the one before (recurrent layers; directions are the ``batch``).
     """
 
@@ -57,6 +58,7 @@ class Work:
     image_bytes: int = 0
     filters: int = 0
     row_bytes: int = 0
+    causal_share: float | None = None
     steps: int = 0
 
 
@@ -77,7 +79,9 @@ def work_of(op: Laid, part: Part, cost: OpCost | None) -> Work:
         kind = _norm_kind(node)
         row_bytes = _row_bytes(node) if kind == "layer_norm" else 0
         return Work(kind + backward, part, channels_last=op.channels_last, row_bytes=row_bytes)
-    if op_class in (OpClass.SOFTMAX, OpClass.ATTENTION):
+    if op_class is OpClass.ATTENTION:
+        return Work(f"{op_class}{backward}", part, causal_share=None if cost is None else causal_share(node))
+    if op_class is OpClass.SOFTMAX:
         return Work(f"{op_class}{backward}", part)
     if node.op_type == "Cast":
         return Work("cast", part)

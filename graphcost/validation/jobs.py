@@ -155,6 +155,7 @@ def _recipe(row: MeasuredRow, chosen: Mapping[str, Any]) -> Recipe:
         half_ops=_APEX_O2 if chosen.get("apex_o2") else frozenset(),
         keep_gradients=chosen.get("keep_gradients", False),
         recompute=chosen.get("recompute", False),
+        selective=chosen.get("selective", False),
         host_factor=chosen.get("host_factor", 1.0),
         trainer=chosen.get("trainer", "torch"),
         master_weights=chosen.get("master_weights", False),

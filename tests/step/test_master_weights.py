@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import pytest
+from click.testing import CliRunner
 
+from graphcost import analyze
+from graphcost.cli.main import cli
 from graphcost.graph import build_graph
 from graphcost.ir import BatchSource, Model
 from graphcost.models_zoo import build
 from graphcost.models_zoo._builder import Builder
 from graphcost.ops import OpClass
-from graphcost.recipe import OPTIMIZERS, Execution, OptimizerKernels, Precision, Recipe
+from graphcost.recipe import HALF_EVERYTHING, OPTIMIZERS, Execution, OptimizerKernels, Precision, Recipe
 from graphcost.training import StepPlan, plan_step
 
 PARAMS = 16 * 32 + 32
+SCORES = {"execution": Execution.FUSED, "precision": Precision.AMP_FP16, "half_ops": HALF_EVERYTHING | {"Add", "Div"}}
 
 
 def layer() -> Model:
@@ -100,3 +104,28 @@ def test_fusion_by_hand_lies_between_eager_and_a_compiler() -> None:
         return sum(op.cost.bytes for op in (*found.forward, *found.backward) if op.cost is not None)
 
     assert moved(Execution.COMPILED) < moved(Execution.FUSED) < moved(Execution.EAGER)
+
+
+@pytest.mark.parametrize(("heads", "batch", "kernels"), [(4, 1, 2), (2, 2, 2), (2, 1, 4)])
+def test_megatrons_softmax_wants_batch_times_heads_in_fours(heads: int, batch: int, kernels: int) -> None:
+    graph = build_graph(build(f"gpt-h64-l2-a{heads}", batch=batch, dims={"seq": 32, "vocabulary": 128}))
+    found = plan_step(graph, Recipe(**SCORES)).forward  # type: ignore[arg-type]
+    second = [op for op in found if op.name.startswith("h.1.attn.")]
+    ends = next(index for index, op in enumerate(second) if op.op_type == "Softmax")
+    begins = next(index for index, op in enumerate(second) if op.op_type == "Div")
+    # scale, mask, (cast to fp32,) softmax: the mask is cast to halves after the scale, so the kernel begins there
+    chain = second[begins : ends + 1]
+    assert sum(op.launches for op in chain) == kernels
+    assert chain[-1].dtype == ("float16" if kernels == 2 else "float32")
+
+
+@pytest.mark.parametrize(("flag", "words"), [(True, "bf16 over fp32 masters, adam"), (False, "bf16, adam")])
+def test_masters_are_in_the_headline_and_in_the_json(flag: bool, words: str) -> None:
+    how = {"gpus": 8, "batch": 2, "precision": "bf16", "master_weights": flag}
+    found = analyze("zoo:mlp", **how)
+    assert words in found.report("text").splitlines()[1]
+    assert found.to_dict()["training"]["master_weights"] is flag
+    for more in ([], ["--best"]):
+        text = CliRunner().invoke(cli, ["compare", "zoo:mlp", *more, "--gpus=8", "--batch=2", "--precision=bf16",
+                                        *["--master-weights"] * flag]).output  # fmt: skip
+        assert ("bf16 over fp32 masters" in text.splitlines()[0]) is flag

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from graphcost.analysis import analyze
 from graphcost.arch import ARCHITECTURES, Placement
 from graphcost.device_db import load_cluster
 from graphcost.engine.trainers import TRAINERS
-from graphcost.errors import UnknownNameError
+from graphcost.errors import UnknownNameError, UsageError
 from graphcost.graph import build_graph
 from graphcost.hardware import Cluster
 from graphcost.ir import Phase
@@ -80,3 +81,14 @@ def test_a_slow_host_launches_slowly() -> None:
 def test_an_unknown_trainer() -> None:
     with pytest.raises(UnknownNameError, match="no trainer named 'adaptld'; did you mean 'adaptdl'"):
         step(1, "adaptld")
+
+
+def test_the_option_is_said_in_every_report() -> None:
+    """161 tensors of ResNet-50; under the study's framework, which has no host, it is refused."""
+    how = {"batch": 20, "cluster": "sia-dgx-a100", "precision": "amp-fp16"}
+    plain, held = analyze("zoo:resnet50", **how), analyze("zoo:resnet50", trainer="adaptdl", **how)
+    assert held.to_dict()["training"]["trainer"] == "adaptdl" and plain.to_dict()["training"]["trainer"] == "torch"
+    assert "adam, adaptdl, calibrated profile" in held.report() and "adaptdl" not in plain.report()
+    assert held.step.step_s - plain.step.step_s == pytest.approx(161 * ADAPTDL.tensor_s, rel=0.1)
+    with pytest.raises(UsageError, match="--trainer: the paper's framework knows no host"):
+        analyze("zoo:resnet50", trainer="adaptdl", profile="paper")

@@ -143,6 +143,8 @@ def test_spread_gpus_get_servers(row: MeasuredRow) -> None:
          {"precision": "bf16", "fused_attention": True}),
         ({"table": "vtrain_ground_truth", "precision": "FP16"},
          {"master_weights": True, "execution": "fused", "recompute": False}),
+        ({"table": "llm_cluster", "source": "pytorch/torchtitan:benchmarks/", "notes": "eager; selective act ckpt"},
+         {"master_weights": True, "recompute": True, "selective": True, "stack": "torch-2"}),
         ({"table": "llm_cluster", "precision": "FP16", "notes": "TFlops/GPU reported 26.7"}, {"recompute": True}),
         ({"phase": "infer"}, {"trains": False}),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphcost.report.page.markup import Cell
-from graphcost.report.parts import memory_line, parts_of, phases_of
+from graphcost.report.parts import memory_line, parts_of, phases_of, precision_text
 from graphcost.result import Analysis, OpInfo
 from graphcost.units import format_bytes, format_count, format_rate, format_seconds, format_share
 
@@ -18,9 +18,10 @@ def placed(r: Analysis) -> str:
     default = " (the default cluster)" if place.cluster_source == "default" else ""
     several = f"{place.gpus} GPUs on {place.servers} server{'' if place.servers == 1 else 's'} of"
     batch = "no batch dimension" if place.batch_per_gpu is None else f"batch {place.batch_per_gpu} per GPU"
+    precision = precision_text(training.precision, training.master_weights)
     return (
         f"{place.arch}, {'1 GPU of' if place.gpus == 1 else several} {place.cluster}{default}, {place.device}, "
-        f"{batch}, {training.precision}, {training.optimizer}, {place.profile} profile, {place.execution}, "
+        f"{batch}, {precision}, {training.optimizer}, {place.profile} profile, {place.execution}, "
         f"overlap {place.overlap}"
     )
 
