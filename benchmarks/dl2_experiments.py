@@ -13,7 +13,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from io import StringIO
@@ -27,11 +27,11 @@ BASELINES = "drf,optimus,optimus-exact"
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """``world`` trains; ``tested_on`` is the setup of the test traces, ``world`` where empty."""
+    """``world`` trains; ``tested_on``: label -> setup of test traces; where empty, its name and ``world``."""
 
     world: tuple[str, ...]
     training: tuple[str, ...] = ()
-    tested_on: tuple[str, ...] = ()
+    tested_on: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     traces: int = 40
     seed: int = 0
     schedulers: str = BASELINES
@@ -46,6 +46,10 @@ def _table() -> Path:
     return Path(os.environ.get("GRAPHCOST_SHARED", "")) / "data" / "dl2_speed.csv"
 
 
+def _loads(name: str) -> dict[str, tuple[str, ...]]:
+    return {f"{name} {load}": _words(f"--workload zoo --load {load}") for load in ("60%", "75%", "90%")}
+
+
 def experiments() -> dict[str, Experiment]:
     """By name."""
     release = _words("--workload dl2-release --nodes 48 --count 60")
@@ -57,6 +61,8 @@ def experiments() -> dict[str, Experiment]:
         "--window 64 --updates-per-slot 8 --warm-up-traces 3 --validation-traces 2 --validate-every 1000"
     )
     mid = _words("--nodes 160 --count 100")
+    zoo = _words("--workload zoo --load 75%")
+    imitation = _words("--warm-up-traces 20 --warm-up-updates 1500 --updates 0 --validation-traces 5")
     found = {
         "imitate-drf": Experiment(release, _words("--updates 0"), schedulers="drf"),
         "imitate-optimus": Experiment(release, _words("--updates 0 --teacher optimus"), schedulers="optimus"),
@@ -65,17 +71,26 @@ def experiments() -> dict[str, Experiment]:
         "development": Experiment(development, (*pace, "--hidden", "32")),
         "development-step": Experiment(development, _words("--warm-up-updates 500 --updates 3000 --hidden 32")),
         "large": Experiment(
-            ("--workload", "dl2-release", *mid), (*pace, *many_jobs), _words("--workload dl2-release"), traces=10
+            ("--workload", "dl2-release", *mid), (*pace, *many_jobs), {"large": _words("--workload dl2-release")},
+            traces=10,
         ),
-        "large-table": Experiment((*table, *mid), (*pace, *many_jobs), table, traces=10, needs=_table()),
+        "large-table": Experiment(
+            (*table, *mid), (*pace, *many_jobs), {"large-table": table}, traces=10, needs=_table()
+        ),
         "zoo": Experiment(
-            _words("--workload zoo --load 75%"),
-            _words("--teacher optimus-exact --packed --warm-up-traces 20 --warm-up-updates 1500 --updates 0 "
-                   "--validation-traces 5"),
+            zoo, (*pace, *_words("--placement compact --updates 5000 --validation-traces 5")),
+            _loads("zoo"), schedulers=f"{BASELINES},optimus-compact",
+        ),
+        "zoo-imitation": Experiment(
+            zoo, (*imitation, *_words("--teacher compact --placement compact")),
+            _loads("zoo-imitation"), traces=100, schedulers=f"{BASELINES},optimus-compact,compact,pollux",
+        ),
+        "zoo-packed": Experiment(
+            zoo, (*imitation, *_words("--teacher optimus-exact --placement packed")),
             schedulers=f"{BASELINES},pollux",
         ),
         "zoo-step": Experiment(
-            _words("--workload zoo --load 75%"),
+            zoo,
             _words("--warm-up-updates 500 --updates 3000 --validation-traces 5"),
             traces=20, schedulers=f"{BASELINES},pollux",
         ),
@@ -98,24 +113,32 @@ def run(name: str, one: Experiment, folder: Path) -> list[str]:
     curve = ("--log", str(folder / f"{name}.csv"), "--plot", str(folder / f"{name}-curve.svg"))
     _call(("schedule", "train", *one.world, *one.training, "--seed", str(one.seed), "--output", policy, *curve,
            "--overwrite"))  # fmt: skip
-    compare = ("schedule", "compare", *(one.tested_on or one.world), "--traces", str(one.traces))
-    cdf = ("--plot", str(folder / f"{name}-times.svg"), "--format", "json")
-    text = _call((*compare, "--schedulers", one.schedulers, "--policy", policy, *cdf))
+    rows = []
+    for label, world in (one.tested_on or {name: one.world}).items():
+        rows += _tested(label, one, policy, world, folder)
+    return rows
+
+
+def _tested(label: str, one: Experiment, policy: str, world: tuple[str, ...], folder: Path) -> list[str]:
+    file = label.replace(" ", "-").replace("%", "")
+    compare = ("schedule", "compare", *world, "--traces", str(one.traces), "--schedulers", one.schedulers)
+    cdf = ("--plot", str(folder / f"{file}-times.svg"), "--format", "json")
+    text = _call((*compare, "--policy", policy, *cdf))
     found = json.loads(text)
-    (folder / f"{name}.json").write_text(text, "utf-8")
+    (folder / f"{file}.json").write_text(text, "utf-8")
     means = {row["scheduler"]: row["metrics"]["mean_jct_s"] for row in (*found["schedulers"], found["bound"])}
     rows = []
     for difference in found["differences"]:
         if difference["scheduler"] == "dl2":
             other, share = difference["against"], difference["relative"]
             rows.append(
-                f"| {name} | {_jct(means['dl2'])} | {other} | {_jct(means[other])} | {100 * share['mean']:+.1f} % "
+                f"| {label} | {_jct(means['dl2'])} | {other} | {_jct(means[other])} | {100 * share['mean']:+.1f} % "
                 f"({100 * share['low']:+.1f} to {100 * share['high']:+.1f}) | "
                 f"{difference['sooner_on']} of {one.traces} |"
             )
     least = means["bound"]["mean"]
     rows.append(
-        f"| {name} | | bound | {_jct(means['bound'])} | {100 * (means['dl2']['mean'] / least - 1):+.1f} % | |"
+        f"| {label} | | bound | {_jct(means['bound'])} | {100 * (means['dl2']['mean'] / least - 1):+.1f} % | |"
     )
     return rows
 

@@ -36,6 +36,7 @@ _HELP = {
     "network": "shared (the same layers for every job) or dense (DL2's own).",
     "hidden": "Units of a layer (DL2's paper: 256, dense).",
     "window": "Jobs that the policy sees: DL2's J.",
+    "placement": "spread (DL2's), packed (Optimus's) or compact (a job never on more nodes than it needs).",
     "warm_up_traces": "Traces that the teacher shows.",
     "warm_up_updates": "Updates by cross-entropy; 0 starts from chance.",
     "warm_up_learning_rate": "At the start; falls in a line.",
@@ -58,7 +59,6 @@ _HELP = {
 }
 _FLAGS = {
     "starting_bundle": ("--starting-bundle/--no-starting-bundle", "Every job first gets a worker and a server."),
-    "packed": ("--packed/--spread", "Tasks of a job on few nodes, as Optimus places them (DL2: spread)."),
     "critic": ("--critic/--no-critic", "Value baseline."),
 }
 

@@ -1,6 +1,6 @@
 """Cluster schedulers: one pure file each, all registered in ``SCHEDULERS``. None of them sees a graph."""
 
-from graphcost.sched import drf, fifo, optimus, pollux, srtf, tetris  # noqa: F401  # each registers itself
+from graphcost.sched import compact, drf, fifo, optimus, pollux, srtf, tetris  # noqa: F401  # each registers itself
 from graphcost.sched.allocation import Allocation
 from graphcost.sched.policy import SCHEDULERS, Knowledge, Scheduler, register
 from graphcost.sched.view import (

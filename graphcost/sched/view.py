@@ -64,6 +64,20 @@ class Speed(Protocol):
         ...
 
 
+class Tasked(Protocol):
+    """A model as trained: what one worker takes, and one parameter server (None: it trains by AllReduce)."""
+
+    @property
+    def worker(self) -> Resources:
+        """Of one worker."""
+        ...
+
+    @property
+    def ps(self) -> Resources | None:
+        """Of one server."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """Jobs of one model were seen ``count`` times with these tasks at ``samples_per_s`` on average."""

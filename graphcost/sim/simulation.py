@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 
 from graphcost.errors import UsageError
 from graphcost.sched import Grant, JobView, Knowledge, Observation, Scheduler, SlotView, Speed
+from graphcost.sched.compact_nodes import fewest_nodes
 from graphcost.sim.checks import check_grants
 from graphcost.sim.disturbance import Disturbance
 from graphcost.sim.jobs import Job, SimCluster, TrainedModel, checked, fits_somewhere
 from graphcost.sim.recording import Recorder
 from graphcost.sim.result import Schedule
 from graphcost.sim.scaling import Scaling, scalings
-from graphcost.sim.speeds import SpeedModel, fewest_nodes
+from graphcost.sim.speeds import SpeedModel
 
 TRIALS = 8
 """Measurements of a model's first job before it counts as known; Optimus's public code waits for as many."""

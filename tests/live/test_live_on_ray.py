@@ -207,3 +207,24 @@ def test_an_interrupted_run_leaves_no_process() -> None:
     while any(Path(f"/proc/{pid}").exists() for pid in workers):
         assert time.monotonic() < until, "workers outlive the run"
         time.sleep(0.1)
+
+
+def test_a_running_cluster_is_joined_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By its address, as ``RAY_ADDRESS`` names it; its nodes are there, and hold nothing, after each of two runs."""
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    try:
+        monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+        few = ["--count", "2", "--nodes", "1", "--steps", "60", "--real-slot", "1"]
+        for _ in range(2):
+            assert main(["schedule", "live", "--scheduler", "drf", *few, "--format", "json", "--quiet"]) == 0
+            found = json.loads(capsys.readouterr().out)
+            assert [job["steps_done"] == job["steps"] for job in found["jobs"]] == [True, True]
+        ray.init(log_to_driver=False)
+        assert ray.cluster_resources()["CPU"] == 2 and sum(node["Alive"] for node in ray.nodes()) == 1
+    finally:
+        ray.shutdown()
+        cluster.shutdown()

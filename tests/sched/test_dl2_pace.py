@@ -91,6 +91,19 @@ def test_tasks_that_pay_only_together_are_worth_it() -> None:
     assert workers[4] == pytest.approx(-math.log(2) / 4, abs=0.01)  # the least loss: four more, for the same 1.0
 
 
+def test_servers_are_nothing_to_a_job_that_has_none() -> None:
+    """Eight workers are no faster than one: no task is worth anything, whatever the network guesses of servers."""
+    model, draw = fresh(), np.random.default_rng(0)
+    for _ in range(50):
+        model.add(np.array([row(0, w, 0) for w in range(1, 9)], np.float32), np.full(8, 2.0, np.float32))
+        model.add(np.array([row(1, w, p) for w in (1, 8) for p in (1, 8)], np.float32), np.array([1, 9, 1, 9], "f4"))
+    for _ in range(200):
+        model.learn(64, draw)
+    table = model.table()
+    assert np.ptp(table[0], axis=1).max() == 0
+    assert model.worths()[0, 1, 0, 0] == pytest.approx(0, abs=0.01)
+
+
 def test_worths_of_a_state(model: PaceModel) -> None:
     states = np.zeros((1, 2, SPEC.columns), np.float32)
     states[0, 0] = row(1, 2, 2)

@@ -54,6 +54,7 @@ ELASTIC = {
     # Slot 2: A alone on 3: 220 - 200 = 20 left; 300 + 20/2.
     "optimus-exact": {"A": 300 + (600 - 380 - 200) / 2.0, "B": 100 + (300 - 200) / 2},
     "optimus": {"A": 300 + (600 - 380 - 200) / 2.0, "B": 100 + (300 - 200) / 2},  # without noise it knows as much
+    "optimus-compact": {"A": 300 + (600 - 380 - 200) / 2.0, "B": 100 + (300 - 200) / 2},  # one node: place is nothing
     # Fair share: 4 GPUs / 2 jobs = 2. Gains B 2 (1 - 1/2) = 1, A 1.9 (1 - 1/1.9) = .9: A 2, B 2; the third of
     # B 2 (1/2 - 1/3) = .33 does not fit. B: 300/2 = 150. Slot 2: A on 3 as above.
     "pollux": {"A": 300 + (600 - 380 - 200) / 2.0, "B": 100 + (300 - 200) / 2},

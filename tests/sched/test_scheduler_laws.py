@@ -100,7 +100,8 @@ def test_a_view_holds_no_more_than_is_declared(name: str) -> None:
 
 
 def test_every_scheduler_says_what_it_is() -> None:
-    assert set(SCHEDULERS) >= {"fifo", "srtf", "drf", "tetris", "optimus", "optimus-exact", "pollux"}
+    known = {"fifo", "srtf", "drf", "tetris", "optimus", "optimus-exact", "optimus-compact", "pollux", "compact"}
+    assert set(SCHEDULERS) >= known
     for scheduler in SCHEDULERS.values():
         assert scheduler.summary and scheduler.source
 

@@ -70,7 +70,8 @@ def test_a_killed_and_resumed_run_gives_the_same_curve_and_policy(tmp_path: Path
         {"replay": "plain", "network": "dense"},
         {"replay": "none", "credit": "slot", "discount": 0.9},
         {"critic": False, "explore": 0.0, "starting_bundle": False, "teacher": "fifo"},
-        {"credit": "pace", "packed": True, "replay": "plain"},
+        {"credit": "pace", "placement": "packed", "replay": "plain"},
+        {"credit": "pace", "placement": "compact", "teacher": "compact"},
         {"credit": "pace"},
     ],
 )
@@ -134,6 +135,24 @@ def test_it_learns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         found[name] = difference["relative"]["mean"]
     assert abs(found["imitation"]) < 0.05
     assert found["step"] < -0.25 and found["pace"] < -0.25
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("load", [0.6, 0.9])
+def test_the_policy_of_the_zoo_keeps_up_with_compact(load: float) -> None:
+    """``compact`` knows exact speeds, the policy none; validation traces that did not choose it, other loads."""
+    from graphcost.sched import SCHEDULERS
+    from graphcost.sched.dl2.checkpoint import load_policy
+    from graphcost.sim.learning.validating import mean_jct_s
+    from graphcost.sim.workloads import Split, seeds_of
+
+    setup = set_up(SetupOptions(workload="zoo", load=load))
+    traces = [(seed, setup.draw(seed, Split.VALIDATION)[0]) for seed in seeds_of(Split.VALIDATION, 3, start=100)]
+    policy, _ = load_policy(Path(__file__).parents[2] / "benchmarks" / "policies" / "dl2-zoo.pt")
+    names = ("compact", "optimus-compact", "optimus")
+    compact, same_place, other_place = (mean_jct_s(setup, SCHEDULERS[name], traces) for name in names)
+    assert mean_jct_s(setup, policy.scheduler(), traces) < 1.1 * compact
+    assert compact < 0.95 * same_place < 0.95 * other_place
 
 
 def test_compare_names_policies_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,8 +9,9 @@ from schedule_worlds import QUIET, SETTINGS, SLOT_S, Rates, job, ring, served
 
 from graphcost.errors import PlacementError, UsageError
 from graphcost.sched import SCHEDULERS, Grant, Resources, Tasks
+from graphcost.sched.compact_nodes import fewest_nodes
 from graphcost.sim import Disturbance, Settings, SimCluster, Simulation, per_job_optimum, scalings, simulate
-from graphcost.sim.speeds import AnalyticalSpeeds, FitSpeeds, fewest_nodes
+from graphcost.sim.speeds import AnalyticalSpeeds, FitSpeeds
 from graphcost.sim.workloads import SEEDS, Split, generate, load_workload, offered_load, seeds_of, split_of, stretched
 from graphcost.sim.workloads.load import Load
 

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from graphcost.errors import DataFileError, UsageError
+from graphcost.errors import DataFileError, UnknownNameError, UsageError
 from graphcost.sched.dl2.encoding import PolicySpec
 from graphcost.sched.dl2.network import Network, torch_module
 from graphcost.sched.dl2.policy import Policy
@@ -39,9 +39,18 @@ def load_policy(path: Path, *, sampled: bool = False) -> tuple[Policy, dict[str,
 def spec_of(path: Path, found: Mapping[str, Any]) -> PolicySpec:
     """The shape that a file declares."""
     try:
-        return PolicySpec(**{**found["spec"], "models": tuple(found["spec"]["models"])})
-    except (KeyError, TypeError) as error:
+        spec = {**found["spec"], "models": tuple(found["spec"]["models"])}
+        return PolicySpec(**renamed(spec))
+    except (KeyError, TypeError, UnknownNameError) as error:
         raise DataFileError(f"{path}: its shape cannot be read ({error}); written by another version?") from error
+
+
+def renamed(options: Mapping[str, Any]) -> dict[str, Any]:
+    """As they are called now: files of before ``placement`` say ``packed``, true or false."""
+    now = dict(options)
+    if "packed" in now:
+        now["placement"] = "packed" if now.pop("packed") else "spread"
+    return now
 
 
 def load_weights(path: Path, network: Network, weights: Mapping[str, Any]) -> None:

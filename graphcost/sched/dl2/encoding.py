@@ -11,7 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from graphcost.errors import UnknownNameError
+from graphcost.registry import did_you_mean
 from graphcost.sched.allocation import Allocation
+from graphcost.sched.compact_nodes import CompactAllocation
 from graphcost.sched.features import ACTIONS, NUMBERS, state, window_of
 from graphcost.sched.packing import packed_on_few_nodes
 from graphcost.sched.view import Decision, JobView, Resources, SlotView
@@ -20,22 +23,34 @@ State = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
 
+PLACEMENTS = ("spread", "packed", "compact")
+"""``spread``: a task at a time on the least loaded node, as DL2 leaves it to the cluster. ``packed``: a slot's tasks
+laid anew as Optimus does. ``compact``: each job on as few nodes as it needs alone; tasks that would need more are
+masked. The last two are not in DL2's paper and matter where speeds depend on the place."""
+
+
 @dataclass(frozen=True, slots=True)
 class PolicySpec:
     """The shape of a policy. ``models``: one-hot columns; ``window``: DL2's J, the jobs that it sees.
 
     ``starting_bundle``: every job first gets one worker and one server, as DL2's code does against
-    starvation. ``packed``: a slot's tasks are placed anew on few nodes a job, as Optimus does and DL2 does not;
-    matters where speeds depend on the place. ``network``: ``shared`` or ``dense`` (see ``network``), ``hidden`` units
-    a layer.
+    starvation. ``placement``: see ``PLACEMENTS``. ``network``: ``shared`` or ``dense`` (see ``network``), ``hidden``
+    units a layer.
     """
 
     models: tuple[str, ...]
     window: int = 20
     starting_bundle: bool = True
-    packed: bool = False
+    placement: str = "spread"
     network: str = "shared"
     hidden: int = 64
+
+    def __post_init__(self) -> None:
+        if self.placement not in PLACEMENTS:
+            raise UnknownNameError(
+                f"no placement named {self.placement!r}{did_you_mean(self.placement, PLACEMENTS)} "
+                f"({', '.join(PLACEMENTS)})"
+            )
 
     @property
     def columns(self) -> int:
@@ -57,7 +72,9 @@ class SlotEncoder:
     """One slot being filled. ``state``: window x columns; ``mask``: True where an action can be taken; void can."""
 
     def __init__(self, view: SlotView, spec: PolicySpec) -> None:
-        self.spec, self.allocation = spec, Allocation(view)
+        self.spec = spec
+        self._compact = CompactAllocation(view) if spec.placement == "compact" else None
+        self.allocation = self._compact or Allocation(view)
         if spec.starting_bundle:
             for job in view.jobs:
                 self.allocation.add_bundle(job)
@@ -89,7 +106,7 @@ class SlotEncoder:
     def decision(self) -> Decision:
         """What was handed out, as it is placed in the end."""
         made = self.allocation.decision()
-        return (packed_on_few_nodes(self.allocation.view, made) if self.spec.packed else None) or made
+        return (packed_on_few_nodes(self.allocation.view, made) if self.spec.placement == "packed" else None) or made
 
     def row_of(self, job: JobView) -> State:
         """A job's row as it stands, in the window or not."""
@@ -129,8 +146,19 @@ class SlotEncoder:
 
     def _mask(self) -> None:
         """What found no room once finds none later in the slot."""
+        if self._compact is not None:
+            self.mask: Mask = np.append(self._kept_compact(self._compact).ravel(), True)
+            return
         for demand in self._kinds:
             if demand not in self._full and not self.allocation.has_room(demand):
                 self._full.add(demand)
         room = np.array([demand not in self._full for demand in self._kinds] or [False])
-        self.mask: Mask = np.append((self._within_caps & room[self._kind_of]).ravel(), True)
+        self.mask = np.append((self._within_caps & room[self._kind_of]).ravel(), True)
+
+    def _kept_compact(self, allocation: CompactAllocation) -> NDArray[np.bool_]:
+        """Which actions find room, ``[window, 3]``."""
+        found = self._within_caps.copy()
+        for row, job in enumerate(self.window):
+            for kind in np.flatnonzero(found[row]):
+                found[row, kind] = allocation.stays_compact(job, *ACTIONS[kind])
+        return found

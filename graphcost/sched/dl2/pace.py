@@ -9,7 +9,7 @@ the error of what is learned. Not in DL2's paper; nothing but progress reports i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,25 +17,11 @@ from numpy.typing import NDArray
 from graphcost.sched.dl2.encoding import PolicySpec, State
 from graphcost.sched.dl2.network import torch_module
 from graphcost.sched.dl2.progress import ProgressModel
-from graphcost.sched.view import NOTHING, Resources
+from graphcost.sched.view import NOTHING, Resources, Tasked
 
 STANDING = 3.0
 """assumed: a job without a worker, or without the server that it needs, counts as running at exp(-3), a twentieth,
 of the pace of one of each; log of nothing is no number."""
-
-
-class Tasked(Protocol):
-    """A model as trained: what one worker takes, and one parameter server (None: it trains by AllReduce)."""
-
-    @property
-    def worker(self) -> Resources:
-        """Of one worker."""
-        ...
-
-    @property
-    def ps(self) -> Resources | None:
-        """Of one server."""
-        ...
 
 
 class PaceModel(ProgressModel):
@@ -72,6 +58,7 @@ class PaceModel(ProgressModel):
         guessed = self(self._told(rows)).reshape(shape).astype(np.float64)
         found: NDArray[np.float64] = (guessed + self._sums) / (1 + self._counts)  # a guess counts as one seen slot
         found[self._served, :, 0] = found[self._served, :, min(1, self._caps[1])] - STANDING
+        found[~self._served] = found[~self._served, :, :1]  # no server was ever seen there: guesses only
         found[:, 0] = found[:, 1] - np.where(np.arange(shape[2]) > 0, STANDING, STANDING * ~self._served[:, None])
         return found
 

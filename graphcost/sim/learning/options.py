@@ -25,7 +25,7 @@ class TrainingOptions:
     hidden: int = 64
     window: int = 20
     starting_bundle: bool = True
-    packed: bool = False
+    placement: str = "spread"
     warm_up_traces: int = 10
     warm_up_updates: int = 1000
     warm_up_learning_rate: float = 0.005

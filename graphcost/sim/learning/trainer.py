@@ -17,6 +17,7 @@ from graphcost.errors import UsageError
 from graphcost.sched import SCHEDULERS
 from graphcost.sched.dl2.actor_critic import ActorCritic, Loss
 from graphcost.sched.dl2.all_actions import all_actions_step
+from graphcost.sched.dl2.checkpoint import renamed
 from graphcost.sched.dl2.encoding import PolicySpec
 from graphcost.sched.dl2.exploration import Exploration
 from graphcost.sched.dl2.network import Network, torch_module
@@ -47,7 +48,12 @@ class Trainer:
         models = sorted(setup.workload.models, key=lambda model: model.name)
         names = tuple(model.name for model in models)
         self.spec = PolicySpec(
-            names, options.window, options.starting_bundle, options.packed, options.network, options.hidden
+            names,
+            options.window,
+            options.starting_bundle,
+            options.placement,
+            options.network,
+            options.hidden,
         )
         self.policy = Network(self.spec, value=False, seed=options.seed)
         self.value = Network(self.spec, value=True, seed=options.seed + 1)
@@ -271,7 +277,7 @@ class Trainer:
 
     def check_options(self, saved: Mapping[str, Any], name: str, options: TrainingOptions | None = None) -> None:
         """Raises ``UsageError`` for the first that differs; one that a file does not know yet had its default."""
-        usual = asdict(TrainingOptions())
+        usual, saved = asdict(TrainingOptions()), renamed(saved)
         for option, value in self.contents_options(options).items():
             had = saved.get(option, usual.get(option))
             if option != "updates" and had != value:

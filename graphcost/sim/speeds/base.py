@@ -6,7 +6,7 @@ from typing import Protocol
 
 from graphcost.errors import UnknownNameError, UsageError
 from graphcost.registry import did_you_mean
-from graphcost.sched import Resources, Tasks
+from graphcost.sched import Tasks
 from graphcost.sim.jobs import SimCluster, TrainedModel
 
 
@@ -58,30 +58,6 @@ def check_known(model: TrainedModel, known: tuple[str, ...], speeds: str) -> Non
             f"{speeds} speeds have no model named {model.name!r}{did_you_mean(model.name, known)} "
             f"(known: {', '.join(known)})"
         )
-
-
-def fewest_nodes(model: TrainedModel, workers: int, ps: int, node: Resources) -> tuple[Tasks, ...]:
-    """Tasks laid on equal nodes, each filled with pairs of worker and server, then with what is left.
-
-    Where a node holds none of them (a demand that only another kind of node meets), all lie on one.
-    """
-    placed: list[Tasks] = []
-    left = [workers, ps]
-    while sum(left):
-        cpu, gpu = node.cpu_milli, node.gpu_milli
-        put = [0, 0]
-        progress = True
-        while progress:
-            progress = False
-            for kind, task in enumerate((model.worker, model.ps or Resources(0, 0))):
-                if put[kind] < left[kind] and task.cpu_milli <= cpu and task.gpu_milli <= gpu:
-                    cpu, gpu, progress = cpu - task.cpu_milli, gpu - task.gpu_milli, True
-                    put[kind] += 1
-        if not sum(put):
-            put = list(left)
-        placed.append(Tasks(len(placed), *put))
-        left = [left[0] - put[0], left[1] - put[1]]
-    return tuple(placed)
 
 
 def check_served(model: TrainedModel, speeds: str) -> None:
