@@ -166,7 +166,7 @@ class DeviceModel:
             share *= rules["misaligned"]
         if half and work.filters and work.kind != "conv_stem" and not is_aligned(work.channels, work.filters):
             share *= rules["misaligned_conv"]
-        if op.dtype == "float32" and work.kind == "conv" and work.window == 3 and work.part is not Part.WGRAD:
+        if by_winograd(op):
             share *= rules["winograd"]
         return row, share
 
@@ -195,6 +195,15 @@ class DeviceModel:
             return row, min(1.0, sqrt(channels / 64))
         width = (work.groups * channels / SLOW_WIDTH) ** rules["grouped_slow_exponent"]
         return row, min(4.0, width) * (rules["grouped_slow_strided"] if work.stride > 1 else 1.0)
+
+
+def by_winograd(op: PlannedOp) -> bool:
+    """Whether the kernel multiplies less often than its FLOPs say: dense 3x3 in fp32, not its weights'."""
+    work = op.work
+    return (
+        work is not None and op.dtype == "float32" and work.kind == "conv" and work.window == 3
+        and work.part is not Part.WGRAD
+    )  # fmt: skip
 
 
 def _again_bytes(op: PlannedOp, work: Work) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from graphcost.engine.constants import constants_of
+from graphcost.engine.roofline import by_winograd
 from graphcost.hardware import Device
 from graphcost.training import StepPlan
 
@@ -17,7 +19,10 @@ class Roof:
 
 
 def roofs_of(device: Device, plan: StepPlan) -> tuple[Roof, ...]:
-    """Peaks of the formats in which the plan's matrix products run, and of the vector units; highest first."""
+    """Peaks of the formats in which the plan's matrix products run, and of the vector units; highest first.
+
+    Winograd's convolutions do with fewer products than are counted: a roof of their own, where the plan has them.
+    """
     dtypes = {op.dtype for op in (*plan.forward, *plan.backward) if op.cost is not None and op.cost.matmul_flops}
     peaks: dict[str, float] = {}
     for dtype in dtypes:
@@ -25,6 +30,9 @@ def roofs_of(device: Device, plan: StepPlan) -> tuple[Roof, ...]:
         units = "vector units" if dtype in device.vector_dtypes else "matrix units"
         name = dtype if known else str(plan.precision)
         peaks[f"{name}, {units}"] = device.peak(name)
+    winograd = constants_of(device, plan.recipe.stack).rules["winograd"]
+    if winograd > 1 and any(by_winograd(op) for op in (*plan.forward, *plan.backward)):
+        peaks["float32, Winograd"] = winograd * device.peak("float32")
     vector = device.vector_peak("float32")
     if vector is not None:
         peaks.setdefault("float32, vector units", vector)
