@@ -9,6 +9,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 - torch's own idiom
 
+from graphcost.frontends.torch.libraries import import_transformers
+
 Built = tuple[nn.Module, tuple[Any, ...]]
 IMAGE = (1, 3, 224, 224)
 
@@ -114,17 +116,15 @@ def vgg16() -> Built:
 
 def bert_base() -> Built:
     """transformers' BertModel at 128 tokens."""
-    from transformers import BertConfig, BertModel
-
+    t = import_transformers()
     ids = torch.zeros(1, 128, dtype=torch.long)
-    return BertModel(BertConfig()), (ids, torch.ones_like(ids), torch.zeros_like(ids))
+    return t.BertModel(t.BertConfig()), (ids, torch.ones_like(ids), torch.zeros_like(ids))
 
 
 def gpt2() -> Built:
     """transformers' GPT2LMHeadModel, two layers, at 64 tokens."""
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    return GPT2LMHeadModel(GPT2Config(n_layer=2, use_cache=False)), (torch.zeros(1, 64, dtype=torch.long),)
+    t = import_transformers()
+    return t.GPT2LMHeadModel(t.GPT2Config(n_layer=2, use_cache=False)), (torch.zeros(1, 64, dtype=torch.long),)
 
 
 class LstmTagger(nn.Module):

@@ -10,21 +10,20 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812 - torch's own idiom
 
 from benchmarks.agreement_models import IMAGE, MODELS, Built
+from graphcost.frontends.torch.libraries import import_transformers
 
 
 def vit() -> Built:
     """transformers' ViT-B/16 classifier, 197 tokens."""
-    from transformers import ViTConfig, ViTForImageClassification
-
-    return ViTForImageClassification(ViTConfig(num_labels=1000)), (torch.zeros(IMAGE),)
+    t = import_transformers()
+    return t.ViTForImageClassification(t.ViTConfig(num_labels=1000)), (torch.zeros(IMAGE),)
 
 
 def albert() -> Built:
     """transformers' ALBERT-base at 128 tokens: one layer's weights used twelve times."""
-    from transformers import AlbertConfig, AlbertModel
-
+    t = import_transformers()
     sizes = {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072}
-    return AlbertModel(AlbertConfig(**sizes)), (torch.zeros(1, 128, dtype=torch.long),)
+    return t.AlbertModel(t.AlbertConfig(**sizes)), (torch.zeros(1, 128, dtype=torch.long),)
 
 
 class T5(nn.Module):
@@ -32,10 +31,9 @@ class T5(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        from transformers import T5Config, T5ForConditionalGeneration
-
+        t = import_transformers()
         sizes = {"d_model": 512, "d_kv": 64, "d_ff": 2048, "num_layers": 6, "num_heads": 8}
-        self.net = T5ForConditionalGeneration(T5Config(**sizes, use_cache=False))
+        self.net = t.T5ForConditionalGeneration(t.T5Config(**sizes, use_cache=False))
 
     def forward(self, source: Any, target: Any) -> Any:
         return self.net(input_ids=source, decoder_input_ids=target).logits
@@ -48,13 +46,12 @@ def t5_small() -> Built:
 
 def mixtral() -> Built:
     """transformers' Mixtral, four layers of eight experts, two a token, at 32 tokens."""
-    from transformers import MixtralConfig, MixtralForCausalLM
-
+    t = import_transformers()
     sizes = {
         "hidden_size": 256, "num_hidden_layers": 4, "num_local_experts": 8, "num_experts_per_tok": 2,
         "vocab_size": 32000, "num_attention_heads": 8, "num_key_value_heads": 2, "intermediate_size": 688,
     }  # fmt: skip
-    return MixtralForCausalLM(MixtralConfig(**sizes, use_cache=False)), (torch.zeros(1, 32, dtype=torch.long),)
+    return t.MixtralForCausalLM(t.MixtralConfig(**sizes, use_cache=False)), (torch.zeros(1, 32, dtype=torch.long),)
 
 
 class UNet(nn.Module):

@@ -23,6 +23,7 @@ from torch.utils._pytree import tree_leaves
 import graphcost
 from benchmarks._measure import machine
 from benchmarks.agreement_models import Built, dlrm, encoder_decoder, mobilenet_v2, resnet50, vgg16
+from graphcost.frontends.torch.libraries import import_transformers
 from graphcost.report.tables import table_text
 from graphcost.training import plan_step
 
@@ -33,27 +34,24 @@ STEP_COUNTER_BYTES = 4
 
 def vit() -> Built:
     """transformers' ViT-B/16 at 224 x 224."""
-    from transformers import ViTConfig, ViTModel
-
-    config = ViTConfig(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, attn_implementation="eager")
-    return ViTModel(config), (torch.zeros(1, 3, 224, 224),)
+    t = import_transformers()
+    config = t.ViTConfig(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, attn_implementation="eager")
+    return t.ViTModel(config), (torch.zeros(1, 3, 224, 224),)
 
 
 def gpt2() -> Built:
     """transformers' GPT2LMHeadModel, two layers, 64 tokens, attention written out."""
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    config = GPT2Config(n_layer=2, use_cache=False, attn_implementation="eager", attn_pdrop=0.0)
-    return GPT2LMHeadModel(config), (torch.zeros(1, 64, dtype=torch.long),)
+    t = import_transformers()
+    config = t.GPT2Config(n_layer=2, use_cache=False, attn_implementation="eager", attn_pdrop=0.0)
+    return t.GPT2LMHeadModel(config), (torch.zeros(1, 64, dtype=torch.long),)
 
 
 def bert_base() -> Built:
     """transformers' BertModel at 128 tokens, attention written out."""
-    from transformers import BertConfig, BertModel
-
+    t = import_transformers()
     ids = torch.zeros(1, 128, dtype=torch.long)
-    config = BertConfig(attn_implementation="eager", attention_probs_dropout_prob=0.0)
-    return BertModel(config), (ids, torch.ones_like(ids), torch.zeros_like(ids))
+    config = t.BertConfig(attn_implementation="eager", attention_probs_dropout_prob=0.0)
+    return t.BertModel(config), (ids, torch.ones_like(ids), torch.zeros_like(ids))
 
 
 def _without_dropout(built: Built) -> Built:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 from collections.abc import Callable
 from functools import partial
@@ -13,18 +12,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from graphcost.errors import UsageError  # noqa: E402
-from graphcost.frontends.torch.libraries import import_timm  # noqa: E402
+from graphcost.frontends.torch.libraries import import_timm, import_transformers  # noqa: E402
 from graphcost.graph import build_graph, totals  # noqa: E402
 from graphcost.models_zoo import build, describe, names  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning", "ignore::DeprecationWarning")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def torchvision_that_imports() -> None:
-    """transformers imports torchvision where it finds it, compiled for this torch or not."""
-    with contextlib.suppress(UsageError):
-        import_timm()
 
 
 def counted(name: str, **dims: int) -> tuple[int, int]:
@@ -114,7 +106,7 @@ def test_torchvision_detectors(name: str, make: str) -> None:
 
 
 def transformers_models() -> dict[str, Callable[[], Any]]:
-    import transformers as t
+    t = import_transformers()
 
     def gpt2(**sizes: int) -> Callable[[], Any]:
         return lambda: t.GPT2LMHeadModel(t.GPT2Config(**sizes))
@@ -180,7 +172,8 @@ def test_transformers(name: str) -> None:
 
 
 def test_electra_and_its_generator_share_one_table() -> None:
-    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("transformers")
+    transformers = import_transformers()
     sizes = {"embedding_size": 768, "num_hidden_layers": 12}
     with torch.device("meta"):
         both = parameters(

@@ -17,16 +17,21 @@ ASSUMED_SEQUENCE = 128
 """Tokens where nobody says (assumed: the usual sequence of published FLOP counts)."""
 
 
-def from_transformers(path: Path, options: LoadOptions) -> tuple[Any, dict[str, Any], tuple[str, ...]]:
-    """(module, inputs, notes) of a transformers configuration file; code in it is never trusted."""
-    torch = import_torch()
-    make_importable(torch)
+def import_transformers() -> Any:
+    """transformers, whose models import torchvision where they find it; ``UsageError`` without it."""
+    make_importable(import_torch())
     try:
         import transformers
     except ImportError as error:
         raise UsageError(
             "transformers is not installed; install it with pip install 'graphcost[transformers]'"
         ) from error
+    return transformers
+
+
+def from_transformers(path: Path, options: LoadOptions) -> tuple[Any, dict[str, Any], tuple[str, ...]]:
+    """(module, inputs, notes) of a transformers configuration file; code in it is never trusted."""
+    torch, transformers = import_torch(), import_transformers()
     if not path.is_file():
         raise ModelFileError(f"transformers:{path}: no such file")
     try:

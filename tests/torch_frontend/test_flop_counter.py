@@ -9,6 +9,7 @@ pytest.importorskip("transformers", reason="transformers is an extra")
 import graphcost  # noqa: E402
 from benchmarks.flop_counter import compare  # noqa: E402 - needs both
 from benchmarks.flop_models import COUNTED  # noqa: E402
+from graphcost.frontends.torch.libraries import import_transformers  # noqa: E402
 from graphcost.graph import totals  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning", "ignore::DeprecationWarning")
@@ -58,9 +59,7 @@ MIXTURES = {
 @pytest.mark.parametrize("name", MIXTURES)
 def test_mixtures_of_experts(name: str) -> None:
     """Experts run one by one under the counter, as one grouped product here: every token meets two of them."""
-    import transformers
-
-    cls = getattr(transformers, f"{name}ForCausalLM")
+    cls = getattr(import_transformers(), f"{name}ForCausalLM")
     module = cls(cls.config_class(**SIZES, **MIXTURES[name]))
     graph = graphcost.load(module, (torch.zeros(1, 16, dtype=torch.long),))
     assert totals(graph).coverage.unknown == ()

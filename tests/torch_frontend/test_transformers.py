@@ -15,11 +15,12 @@ import pytest
 import graphcost
 from graphcost.cli.main import main
 from graphcost.errors import ModelFileError
-from graphcost.frontends.torch.libraries import fake
+from graphcost.frontends.torch.libraries import fake, import_transformers
 from graphcost.graph import totals
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
-T = pytest.importorskip("transformers", reason="transformers is an extra")
+pytest.importorskip("transformers", reason="transformers is an extra")
+T = import_transformers()
 pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning", "ignore::DeprecationWarning"),
     pytest.mark.slow,
